@@ -4,14 +4,17 @@
 // instruction set, so that the tree is the same.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/reduce_loops.cc"
+// clang-format off: isa.h must come before Highway
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+#include "kernels/isa.h"
+// clang-format on
+
 #include <cstring>
 #include <limits>
 #include <memory>
 #include <type_traits>
 
-#include "hwy/foreach_target.h"
-#include "hwy/highway.h"
-#include "kernels/isa.h"
 #include "kernels/reduce_job.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -19,114 +22,63 @@ namespace twibil::kernels::HWY_NAMESPACE {
 namespace {
 
 // Integers are added as uint64 (wrapping is defined) and compared as int64.
-template <class A>
-using SignedOf = std::conditional_t<std::is_same_v<A, uint64_t>, int64_t, A>;
+template <class A> using SignedOf = std::conditional_t<std::is_same_v<A, uint64_t>, int64_t, A>;
 
 struct Sum {
-  template <class A>
-  static constexpr A identity() {
-    return A{0};
-  }
-  template <class X>
-  static HWY_INLINE X map(X x, X) {
-    return x;
-  }
-  template <class X>
-  static HWY_INLINE X combine(X a, X b) {
-    return a + b;
-  }
+  template <class A> static constexpr A identity() { return A{0}; }
+  template <class X> static HWY_INLINE X map(X x, X) { return x; }
+  template <class X> static HWY_INLINE X combine(X a, X b) { return a + b; }
 };
 struct SumAbs : Sum {
-  template <class X>
-  static HWY_INLINE X map(X x, X) {
+  template <class X> static HWY_INLINE X map(X x, X) {
     if constexpr (std::is_same_v<X, uint64_t>) return static_cast<int64_t>(x) < 0 ? -x : x;
     else if constexpr (std::is_floating_point_v<X>) return x < 0 ? -x : x + X{0};
     else return abs_vector(x);
   }
-  template <class X>
-  static HWY_INLINE X abs_vector(X x) {
+  template <class X> static HWY_INLINE X abs_vector(X x) {
     if constexpr (std::is_unsigned_v<std::remove_reference_t<decltype(x[0])>>) return (x >> 63) != 0 ? -x : x;
     else return x < 0 ? -x : x + 0;
   }
 };
 struct SumSquares : Sum {
-  template <class X>
-  static HWY_INLINE X map(X x, X) {
-    return x * x;
-  }
+  template <class X> static HWY_INLINE X map(X x, X) { return x * x; }
 };
 struct SumCenteredSquares : Sum {
-  template <class X>
-  static HWY_INLINE X map(X x, X center) {
-    return (x - center) * (x - center);
-  }
+  template <class X> static HWY_INLINE X map(X x, X center) { return (x - center) * (x - center); }
 };
 struct Prod {
-  template <class A>
-  static constexpr A identity() {
-    return A{1};
-  }
-  template <class X>
-  static HWY_INLINE X map(X x, X) {
-    return x;
-  }
-  template <class X>
-  static HWY_INLINE X combine(X a, X b) {
-    return a * b;
-  }
+  template <class A> static constexpr A identity() { return A{1}; }
+  template <class X> static HWY_INLINE X map(X x, X) { return x; }
+  template <class X> static HWY_INLINE X combine(X a, X b) { return a * b; }
 };
 struct Max {  // b != b: NaN wins, and once in `a` nothing is greater
-  template <class A>
-  static constexpr A identity() {
+  template <class A> static constexpr A identity() {
     return std::is_floating_point_v<A> ? -std::numeric_limits<A>::infinity() : std::numeric_limits<A>::lowest();
   }
-  template <class X>
-  static HWY_INLINE X map(X x, X) {
-    return x;
-  }
-  template <class X>
-  static HWY_INLINE X combine(X a, X b) {
-    return ((b > a) | (b != b)) ? b : a;
-  }
+  template <class X> static HWY_INLINE X map(X x, X) { return x; }
+  template <class X> static HWY_INLINE X combine(X a, X b) { return ((b > a) | (b != b)) ? b : a; }
 };
 struct Min {
-  template <class A>
-  static constexpr A identity() {
+  template <class A> static constexpr A identity() {
     return std::is_floating_point_v<A> ? std::numeric_limits<A>::infinity() : std::numeric_limits<A>::max();
   }
-  template <class X>
-  static HWY_INLINE X map(X x, X) {
-    return x;
-  }
-  template <class X>
-  static HWY_INLINE X combine(X a, X b) {
-    return ((b < a) | (b != b)) ? b : a;
-  }
+  template <class X> static HWY_INLINE X map(X x, X) { return x; }
+  template <class X> static HWY_INLINE X combine(X a, X b) { return ((b < a) | (b != b)) ? b : a; }
 };
 
 constexpr int kVectorBytes = HWY_MAX_BYTES <= 64 ? HWY_MAX_BYTES : 16;
 constexpr int kVectors = 256 / kVectorBytes;
-template <class A>
-struct VectorOf {
-  typedef A type __attribute__((vector_size(kVectorBytes), may_alias));
-};
-template <class A>
-using Vector = typename VectorOf<A>::type;
-template <class A>
-constexpr int kLanes = kVectorBytes / sizeof(A);
-template <class A>
-constexpr int64_t kStep = 256 / sizeof(A);
+template <class A> struct VectorOf { typedef A type __attribute__((vector_size(kVectorBytes), may_alias)); };
+template <class A> using Vector = typename VectorOf<A>::type;
+template <class A> constexpr int kLanes = kVectorBytes / sizeof(A);
+template <class A> constexpr int64_t kStep = 256 / sizeof(A);
 
-template <class A>
-HWY_INLINE Vector<A> load_vector(const A* p) {
+template <class A> HWY_INLINE Vector<A> load_vector(const A* p) {
   Vector<A> v;
   std::memcpy(&v, p, sizeof v);
   return v;
 }
-template <class A>
-HWY_INLINE Vector<A> broadcast(A x) {
-  return Vector<A>{} + x;
-}
+template <class A> HWY_INLINE Vector<A> broadcast(A x) { return Vector<A>{} + x; }
 
 // Folds the upper half of the lanes onto the lower half until one is left.
 template <class Op, class A, int kHalf, int... kLane>
@@ -138,16 +90,14 @@ HWY_INLINE A fold_lanes(Vector<A> v, std::integer_sequence<int, kLane...> lanes)
   }
 }
 
-template <class Op, class A>
-HWY_INLINE A fold_vectors(Vector<A>* acc) {
+template <class Op, class A> HWY_INLINE A fold_vectors(Vector<A>* acc) {
   for (int half = kVectors / 2; half > 0; half /= 2)
     for (int i = 0; i < half; ++i) acc[i] = Op::combine(acc[i], acc[i + half]);
   return fold_lanes<Op, A, kLanes<A> / 2>(acc[0], std::make_integer_sequence<int, kLanes<A>>());
 }
 
 // Folds n <= kBlock contiguous elements.
-template <class Op, class A>
-A fold_block(const A* x, int64_t n, A center) {
+template <class Op, class A> A fold_block(const A* x, int64_t n, A center) {
   if (n <= 8) {
     A acc = Op::template identity<A>();
     for (int64_t i = 0; i < n; ++i) acc = Op::combine(acc, Op::map(x[i], center));
@@ -170,8 +120,7 @@ A fold_block(const A* x, int64_t n, A center) {
 }
 
 // The elements of one output, as a list of blocks: pieces of long rows, or several short rows together.
-template <class Op, class A>
-class Rows {
+template <class Op, class A> class Rows {
  public:
   explicit Rows(const ReduceJob& job)
       : job_(job),
@@ -221,8 +170,7 @@ class Rows {
 
 constexpr int64_t kBlocksPerTask = 32;
 
-template <class Op, class A>
-void reduce_by_rows(const ReduceJob& job) {
+template <class Op, class A> void reduce_by_rows(const ReduceJob& job) {
   Rows<Op, A> rows(job);
   A* dst = static_cast<A*>(job.dst);
   const A* center = static_cast<const A*>(job.center);
@@ -263,8 +211,7 @@ void reduce_by_rows(const ReduceJob& job) {
 }
 
 // A tile of up to kColumns neighbouring outputs; `reduced` is walked row by row.
-template <class Op, class A>
-class Columns {
+template <class Op, class A> class Columns {
  public:
   Columns(const ReduceJob& job, const char* src, const A* center, int64_t width)
       : job_(job), src_(src), center_(center), width_(width), size_(size_of(job.dtype)) {}
@@ -312,8 +259,7 @@ class Columns {
   int64_t width_, size_;
 };
 
-template <class Op, class A>
-void reduce_by_columns(const ReduceJob& job) {
+template <class Op, class A> void reduce_by_columns(const ReduceJob& job) {
   int64_t inner = job.kept.inner(), width = std::min(inner, kColumns), tiles = (inner + width - 1) / width;
   int64_t total = job.kept.rows() * tiles, size = size_of(job.dtype);
   int64_t chunk = std::max<int64_t>(64, 2 * kPiece / width), chunks = (job.count + chunk - 1) / chunk;
@@ -339,23 +285,18 @@ void reduce_by_columns(const ReduceJob& job) {
   }
 }
 
-template <class Op, class A>
-void reduce_as(const ReduceJob& job) {
+template <class Op, class A> void reduce_as(const ReduceJob& job) {
   bool columns = job.kept.inner_stride(0) == 1 && job.kept.inner() >= 4 && job.reduced.inner_stride(0) != 1;
   if (columns) reduce_by_columns<Op, A>(job);
   else reduce_by_rows<Op, A>(job);
 }
 
-template <class Op>
-void reduce_in_type(const ReduceJob& job) {
+template <class Op> void reduce_in_type(const ReduceJob& job) {
   using Int = std::conditional_t<std::is_same_v<Op, Max> || std::is_same_v<Op, Min>, int64_t, uint64_t>;
   switch (job.type) {
-    case Accumulate::int64:
-      return reduce_as<Op, Int>(job);
-    case Accumulate::float32:
-      return reduce_as<Op, float>(job);
-    case Accumulate::float64:
-      return reduce_as<Op, double>(job);
+    case Accumulate::int64: return reduce_as<Op, Int>(job);
+    case Accumulate::float32: return reduce_as<Op, float>(job);
+    case Accumulate::float64: return reduce_as<Op, double>(job);
   }
 }
 
@@ -363,20 +304,13 @@ void reduce_in_type(const ReduceJob& job) {
 
 void reduce_loops(const ReduceJob& job) {
   switch (job.fold) {
-    case Fold::sum:
-      return reduce_in_type<Sum>(job);
-    case Fold::prod:
-      return reduce_in_type<Prod>(job);
-    case Fold::max:
-      return reduce_in_type<Max>(job);
-    case Fold::min:
-      return reduce_in_type<Min>(job);
-    case Fold::sum_abs:
-      return reduce_in_type<SumAbs>(job);
-    case Fold::sum_squares:
-      return reduce_in_type<SumSquares>(job);
-    case Fold::sum_centered_squares:
-      return reduce_in_type<SumCenteredSquares>(job);
+    case Fold::sum: return reduce_in_type<Sum>(job);
+    case Fold::prod: return reduce_in_type<Prod>(job);
+    case Fold::max: return reduce_in_type<Max>(job);
+    case Fold::min: return reduce_in_type<Min>(job);
+    case Fold::sum_abs: return reduce_in_type<SumAbs>(job);
+    case Fold::sum_squares: return reduce_in_type<SumSquares>(job);
+    case Fold::sum_centered_squares: return reduce_in_type<SumCenteredSquares>(job);
   }
 }
 
