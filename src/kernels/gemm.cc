@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: Apache-2.0
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/gemm.cc"
+#include "kernels/gemm.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/isa.h"
+
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace twibil::kernels::HWY_NAMESPACE {
+namespace hn = hwy::HWY_NAMESPACE;
+
+// 14 x 2 vectors fill 32 registers and reach 98 % of the multiply-add roof; with 16 registers 6 x 2 is the largest.
+#if HWY_TARGET == HWY_AVX3 || HWY_ARCH_ARM_A64
+constexpr int kMaxRows[] = {0, 14, 14, 8};
+constexpr int kWidest = 3;
+#else
+constexpr int kMaxRows[] = {0, 6, 6, 0};
+constexpr int kWidest = 2;
+#endif
+
+template <class T>
+using Tag = hn::ScalableTag<T>;
+template <class T>
+using Vector = hn::Vec<Tag<T>>;
+template <class T>
+constexpr int kLanes = static_cast<int>(hn::MaxLanes(Tag<T>()));
+
+// The first n lanes (n < lanes) without touching memory behind them. SSE4 has no masked access.
+template <class T>
+HWY_INLINE Vector<T> load_n(const T* p, int64_t n) {
+  const Tag<T> d;
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
+  return hn::MaskedLoad(hn::FirstN(d, static_cast<size_t>(n)), d, p);
+#else
+  HWY_ALIGN T buffer[kLanes<T>] = {};
+  std::memcpy(buffer, p, static_cast<size_t>(n) * sizeof(T));
+  return hn::Load(d, buffer);
+#endif
+}
+template <class T>
+HWY_INLINE void store_n(Vector<T> v, T* p, int64_t n) {
+  const Tag<T> d;
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
+  hn::BlendedStore(v, hn::FirstN(d, static_cast<size_t>(n)), d, p);
+#else
+  HWY_ALIGN T buffer[kLanes<T>];
+  hn::Store(v, d, buffer);
+  std::memcpy(p, buffer, static_cast<size_t>(n) * sizeof(T));
+#endif
+}
+
+template <class T, int MR, int NV>
+struct Accumulators {
+  Vector<T> sum[MR][NV];
+
+  HWY_INLINE void clear() {
+    const Tag<T> d;
+#pragma GCC unroll 16
+    for (int m = 0; m < MR; ++m) {
+#pragma GCC unroll 4
+      for (int v = 0; v < NV; ++v) sum[m][v] = hn::Zero(d);
+    }
+  }
+
+  /// One step in depth: the outer product of a column of A and a row of B.
+  HWY_INLINE void add(const T* a, const T* b) {
+    const Tag<T> d;
+    Vector<T> row[NV];
+#pragma GCC unroll 4
+    for (int v = 0; v < NV; ++v) row[v] = hn::LoadU(d, b + v * kLanes<T>);
+#pragma GCC unroll 16
+    for (int m = 0; m < MR; ++m) {
+      const Vector<T> value = hn::Set(d, a[m * kGemmDepth]);
+#pragma GCC unroll 4
+      for (int v = 0; v < NV; ++v) sum[m][v] = hn::MulAdd(value, row[v], sum[m][v]);
+    }
+  }
+
+  HWY_INLINE void store(const GemmTile<T>& g) {
+    const Tag<T> d;
+    const bool whole = g.columns >= NV * kLanes<T>;
+#pragma GCC unroll 16
+    for (int m = 0; m < MR; ++m) {
+      if (m >= g.rows) return;
+      T* c = g.c + m * g.c_step;
+#pragma GCC unroll 4
+      for (int v = 0; v < NV; ++v) {
+        Vector<T> x = sum[m][v];
+        if (g.row_bias) x = hn::Add(x, hn::Set(d, g.row_bias[m]));
+        if (whole) {
+          if (g.column_bias) x = hn::Add(x, hn::LoadU(d, g.column_bias + v * kLanes<T>));
+          if (g.accumulate) x = hn::Add(x, hn::LoadU(d, c + v * kLanes<T>));
+          hn::StoreU(x, d, c + v * kLanes<T>);
+        } else {
+          store_part(g, x, c, v * kLanes<T>);
+        }
+      }
+    }
+  }
+
+  static HWY_INLINE void store_part(const GemmTile<T>& g, Vector<T> x, T* c, int64_t column) {
+    const int64_t n = std::min<int64_t>(g.columns - column, kLanes<T>);
+    if (n <= 0) return;
+    if (n == kLanes<T>) {
+      const Tag<T> d;
+      if (g.column_bias) x = hn::Add(x, hn::LoadU(d, g.column_bias + column));
+      if (g.accumulate) x = hn::Add(x, hn::LoadU(d, c + column));
+      hn::StoreU(x, d, c + column);
+      return;
+    }
+    if (g.column_bias) x = hn::Add(x, load_n(g.column_bias + column, n));
+    if (g.accumulate) x = hn::Add(x, load_n(c + column, n));
+    store_n(x, c + column, n);
+  }
+};
+
+template <class T, int MR, int NV>
+HWY_NOINLINE void tile(const GemmTile<T>& g) {
+  // C is added at the end; fetching it now hides its latency even when its rows share a cache set.
+  for (int64_t m = 0; m < g.rows; ++m) __builtin_prefetch(g.c + m * g.c_step, 1);
+  Accumulators<T, MR, NV> acc;
+  acc.clear();
+  const T* a = g.a;
+  const int64_t* offset = g.b_offsets;
+  for (int64_t i = 0; i < g.blocks; ++i, a += g.a_step) {
+    const T* b = g.b + *offset++;
+#pragma GCC unroll 4
+    for (int k = 0; k < kGemmDepth; ++k, b += g.b_step) acc.add(a + k, b);
+  }
+  for (int64_t i = 0; i < g.rest_blocks; ++i, a += g.a_step) {
+    const T* b = g.b + *offset++;
+    for (int64_t k = 0; k < g.rest_depth; ++k, b += g.b_step) acc.add(a + k, b);
+  }
+  acc.store(g);
+}
+
+// Rows that have no tile of their own take the next larger one. Every count matters for the main width in float32
+// (49 rows are 13 + 12 + 12 + 12); elsewhere a few keep the library small.
+template <class T, int NV>
+constexpr bool has_rows(int rows) {
+  if (NV == 2 && sizeof(T) == 4) return true;
+  return rows == kMaxRows[NV] || rows == 1 || rows == 4 || rows == 8;
+}
+
+template <class T, int NV, int MR>
+void fill_rows(GemmTiles<T>& tiles) {
+  if constexpr (MR >= 1) {
+    if constexpr (has_rows<T, NV>(MR)) tiles.tile[NV][MR] = tile<T, MR, NV>;
+    else tiles.tile[NV][MR] = tiles.tile[NV][MR + 1];
+    fill_rows<T, NV, MR - 1>(tiles);
+  }
+}
+
+// ---- Not packed -----------------------------------------------------------------------------------------------------
+
+template <class T, int MR, int NV, bool kPart>
+HWY_NOINLINE void direct_tile(const DirectTile<T>& g) {
+  const Tag<T> d;
+  constexpr int64_t kLast = (NV - 1) * kLanes<T>;
+  const int64_t part = g.columns - kLast;  // columns in the last vector
+  Vector<T> sum[MR][NV];
+#pragma GCC unroll 8
+  for (int m = 0; m < MR; ++m) {
+#pragma GCC unroll 4
+    for (int v = 0; v < NV; ++v) sum[m][v] = hn::Zero(d);
+  }
+  const T *a = g.a, *b = g.b;
+  for (int64_t k = 0; k < g.depth; ++k, a += g.a_depth_step, b += g.b_step) {
+    Vector<T> row[NV];
+#pragma GCC unroll 4
+    for (int v = 0; v + 1 < NV; ++v) row[v] = hn::LoadU(d, b + v * kLanes<T>);
+    if constexpr (kPart) row[NV - 1] = load_n(b + kLast, part);
+    else row[NV - 1] = hn::LoadU(d, b + kLast);
+#pragma GCC unroll 8
+    for (int m = 0; m < MR; ++m) {
+      const Vector<T> value = hn::Set(d, a[m * g.a_row_step]);
+#pragma GCC unroll 4
+      for (int v = 0; v < NV; ++v) sum[m][v] = hn::MulAdd(value, row[v], sum[m][v]);
+    }
+  }
+#pragma GCC unroll 8
+  for (int m = 0; m < MR; ++m) {
+    T* c = g.c + m * g.c_step;
+#pragma GCC unroll 4
+    for (int v = 0; v < NV; ++v) {
+      Vector<T> x = sum[m][v];
+      const int64_t at = v * kLanes<T>;
+      if (kPart && v == NV - 1) {
+        if (g.column_bias) x = hn::Add(x, load_n(g.column_bias + at, part));
+        if (g.accumulate) x = hn::Add(x, load_n(c + at, part));
+        store_n(x, c + at, part);
+      } else {
+        if (g.column_bias) x = hn::Add(x, hn::LoadU(d, g.column_bias + at));
+        if (g.accumulate) x = hn::Add(x, hn::LoadU(d, c + at));
+        hn::StoreU(x, d, c + at);
+      }
+    }
+  }
+}
+
+template <class T, int NV, bool kPart>
+void direct_rows(DirectTile<T> g) {
+  constexpr int kMost = kMaxRows[1] >= 8 ? 8 : 4;
+  const int64_t rows = g.rows;
+  for (int64_t m = 0; m < rows;) {
+    int64_t step = std::min<int64_t>(rows - m, kMost);
+    if constexpr (kMost == 8) {
+      if (step == 8) direct_tile<T, 8, NV, kPart>(g);
+    }
+    if (step >= 4 && step < 8) direct_tile<T, 4, NV, kPart>(g), step = 4;
+    else if (step >= 2 && step < 4) direct_tile<T, 2, NV, kPart>(g), step = 2;
+    else if (step == 1) direct_tile<T, 1, NV, kPart>(g);
+    m += step;
+    g.a += step * g.a_row_step;
+    g.c += step * g.c_step;
+  }
+}
+
+template <class T>
+void direct(const DirectTile<T>& all) {
+  constexpr int64_t kWide = 2 * kLanes<T>;
+  DirectTile<T> g = all;
+  for (int64_t n = 0; n < all.columns; n += kWide) {
+    g.columns = std::min(kWide, all.columns - n);
+    if (g.columns == kWide) direct_rows<T, 2, false>(g);
+    else if (g.columns > kLanes<T>) direct_rows<T, 2, true>(g);
+    else if (g.columns == kLanes<T>) direct_rows<T, 1, false>(g);
+    else direct_rows<T, 1, true>(g);
+    g.b += kWide;
+    g.c += kWide;
+    if (g.column_bias) g.column_bias += kWide;
+  }
+}
+
+template <class T, int MR, int NR>
+HWY_NOINLINE void dot_tile(const T* a, int64_t a_step, const T* b, int64_t b_step, int64_t depth, T* c, int64_t c_step,
+                           bool accumulate, const T* bias) {
+  const Tag<T> d;
+  Vector<T> sum[MR][NR];
+#pragma GCC unroll 4
+  for (int m = 0; m < MR; ++m) {
+#pragma GCC unroll 4
+    for (int n = 0; n < NR; ++n) sum[m][n] = hn::Zero(d);
+  }
+  int64_t k = 0;
+  for (; k + kLanes<T> <= depth; k += kLanes<T>) {
+    Vector<T> left[MR];
+#pragma GCC unroll 4
+    for (int m = 0; m < MR; ++m) left[m] = hn::LoadU(d, a + m * a_step + k);
+#pragma GCC unroll 4
+    for (int n = 0; n < NR; ++n) {
+      const Vector<T> right = hn::LoadU(d, b + n * b_step + k);
+#pragma GCC unroll 4
+      for (int m = 0; m < MR; ++m) sum[m][n] = hn::MulAdd(left[m], right, sum[m][n]);
+    }
+  }
+  if (k < depth) {
+    for (int m = 0; m < MR; ++m) {
+      const Vector<T> left = load_n(a + m * a_step + k, depth - k);
+#pragma GCC unroll 4
+      for (int n = 0; n < NR; ++n) sum[m][n] = hn::MulAdd(left, load_n(b + n * b_step + k, depth - k), sum[m][n]);
+    }
+  }
+  for (int m = 0; m < MR; ++m) {
+    for (int n = 0; n < NR; ++n) {
+      T x = hn::GetLane(hn::SumOfLanes(d, sum[m][n]));
+      if (bias) x += bias[n];
+      if (accumulate) x += c[m * c_step + n];
+      c[m * c_step + n] = x;
+    }
+  }
+}
+
+template <class T>
+void dot(const T* a, int64_t a_step, int64_t rows, const T* b, int64_t b_step, int64_t columns, int64_t depth, T* c,
+         int64_t c_step, bool accumulate, const T* bias) {
+  // Four rows of b at a time also make four streams, which the memory needs when b is large.
+  for (int64_t j = 0; j < columns; ) {
+    const int64_t wide = columns - j >= 4 ? 4 : 1;
+    const T* bj = b + j * b_step;
+    const T* bias_j = bias ? bias + j : nullptr;
+    for (int64_t i = 0; i < rows; ) {
+      const int64_t high = rows - i >= 4 && wide == 4 && kMaxRows[1] >= 14 ? 4 : rows - i >= 2 ? 2 : 1;
+      const T* ai = a + i * a_step;
+      T* cij = c + i * c_step + j;
+      auto run = wide == 4 ? (high == 4 ? dot_tile<T, 4, 4> : high == 2 ? dot_tile<T, 2, 4> : dot_tile<T, 1, 4>)
+                           : (high == 2 ? dot_tile<T, 2, 1> : dot_tile<T, 1, 1>);
+      run(ai, a_step, bj, b_step, depth, cij, c_step, accumulate, bias_j);
+      i += high;
+    }
+    j += wide;
+  }
+}
+
+// ---- Transposition --------------------------------------------------------------------------------------------------
+
+// 4 x 4 floats in 128-bit vectors: half a cycle per element, and the same code for every target.
+HWY_INLINE void transpose_4x4(const float* src, int64_t src_step, float* dst, int64_t dst_step) {
+  const hn::FixedTag<float, 4> d;
+  const hn::FixedTag<double, 2> wide;
+  const auto r0 = hn::LoadU(d, src), r1 = hn::LoadU(d, src + src_step);
+  const auto r2 = hn::LoadU(d, src + 2 * src_step), r3 = hn::LoadU(d, src + 3 * src_step);
+  const auto a = hn::BitCast(wide, hn::InterleaveLower(d, r0, r1)), b = hn::BitCast(wide, hn::InterleaveUpper(d, r0, r1));
+  const auto e = hn::BitCast(wide, hn::InterleaveLower(d, r2, r3)), f = hn::BitCast(wide, hn::InterleaveUpper(d, r2, r3));
+  hn::StoreU(hn::BitCast(d, hn::InterleaveLower(wide, a, e)), d, dst);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(wide, a, e)), d, dst + dst_step);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveLower(wide, b, f)), d, dst + 2 * dst_step);
+  hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(wide, b, f)), d, dst + 3 * dst_step);
+}
+HWY_INLINE void transpose_4x4(const double* src, int64_t src_step, double* dst, int64_t dst_step) {
+  for (int i = 0; i < 4; ++i) {
+    for (int j = 0; j < 4; ++j) dst[j * dst_step + i] = src[i * src_step + j];
+  }
+}
+
+template <class T>
+void transpose(const T* src, int64_t src_step, int64_t rows, int64_t columns, T* dst, int64_t dst_step) {
+  int64_t i = 0;
+  for (; i + 4 <= rows; i += 4) {
+    int64_t j = 0;
+    for (; j + 4 <= columns; j += 4) transpose_4x4(src + i * src_step + j, src_step, dst + j * dst_step + i, dst_step);
+    for (; j < columns; ++j) {
+      for (int64_t m = i; m < i + 4; ++m) dst[j * dst_step + m] = src[m * src_step + j];
+    }
+  }
+  for (; i < rows; ++i) {
+    for (int64_t j = 0; j < columns; ++j) dst[j * dst_step + i] = src[i * src_step + j];
+  }
+}
+
+template <class T>
+const GemmTiles<T>& make_tiles() {
+  static const GemmTiles<T> tiles = [] {
+    GemmTiles<T> t{};
+    t.lanes = kLanes<T>;
+    t.max_vectors = kWidest;
+    std::copy(std::begin(kMaxRows), std::end(kMaxRows), t.max_rows);
+    fill_rows<T, 1, kMaxRows[1]>(t);
+    fill_rows<T, 2, kMaxRows[2]>(t);
+    if constexpr (kWidest == 3) fill_rows<T, 3, kMaxRows[3]>(t);
+    t.direct = direct<T>;
+    t.dot = dot<T>;
+    t.transpose = transpose<T>;
+    return t;
+  }();
+  return tiles;
+}
+const GemmTiles<float>& float_tiles() { return make_tiles<float>(); }
+const GemmTiles<double>& double_tiles() { return make_tiles<double>(); }
+
+}  // namespace twibil::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace twibil::kernels {
+
+HWY_EXPORT(float_tiles);
+HWY_EXPORT(double_tiles);
+
+template <>
+const GemmTiles<float>& gemm_tiles<float>() {
+  return TW_DISPATCH(float_tiles)();
+}
+template <>
+const GemmTiles<double>& gemm_tiles<double>() {
+  return TW_DISPATCH(double_tiles)();
+}
+
+}  // namespace twibil::kernels
+#endif

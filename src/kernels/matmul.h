@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Matrix products on raw memory. Results have the same bits for any number of threads.
+#pragma once
+#include <cstdint>
+
+#include "base/dtype.h"
+
+namespace twibil::kernels {
+
+/// C[rows, columns] from A[rows, depth] and B[depth, columns]. Strides count elements and may be anything, so that
+/// transposes need no copy; C must not overlap A or B.
+struct MatmulShape {
+  int64_t rows, columns, depth;
+  int64_t a_row, a_depth;    // strides of A along rows and depth
+  int64_t b_depth, b_column; // strides of B along depth and columns
+  int64_t c_row, c_column;   // strides of C
+};
+/// The strides of row-major matrices, A and B optionally stored transposed.
+MatmulShape row_major(int64_t rows, int64_t columns, int64_t depth, bool a_transposed = false, bool b_transposed = false);
+
+/// C = A x B, or C += A x B. Floats: every dtype; integers wrap around, bool is "any of all" (as NumPy).
+void matmul(DType t, const MatmulShape& shape, const void* a, const void* b, void* c, bool accumulate = false);
+
+/// `batch` products; the steps lead from one matrix to the next and may be 0 for A or B that all share.
+struct MatmulBatch {
+  int64_t count;
+  int64_t a_step, b_step, c_step;
+};
+void matmul(DType t, const MatmulShape& shape, const MatmulBatch& batch, const void* a, const void* b, void* c,
+            bool accumulate = false);
+
+/// A dense layer: y[rows, units] = x[rows, depth] x W[units, depth]^T + bias[units]; all row-major, bias may be null.
+void dense(DType t, int64_t rows, int64_t units, int64_t depth, const void* x, const void* weight, const void* bias,
+           void* y);
+
+}  // namespace twibil::kernels
