@@ -10,38 +10,14 @@
 
 #include "base/parallel.h"
 #include "kernels/gemm.h"
-#include "kernels/isa.h"
+#include "kernels/kernel_fixture.h"
 #include "kernels/scratch.h"
 
 namespace twibil::kernels {
 namespace {
 
-/// Runs each test once per instruction set of this machine.
-class Matmul : public testing::TestWithParam<Isa> {
- protected:
-  void SetUp() override {
-    if (!isa_available(GetParam())) GTEST_SKIP() << "this processor lacks it";
-    before_ = isa();
-    set_isa(GetParam());
-  }
-  void TearDown() override {
-    if (isa_available(GetParam())) set_isa(before_);
-    set_num_threads(threads_);
-  }
-  Isa before_ = Isa::baseline;
-  int threads_ = num_threads();
-};
-INSTANTIATE_TEST_SUITE_P(EachIsa, Matmul, testing::ValuesIn(kIsas),
-                         [](const auto& info) { return std::string(name_of(info.param)); });
-
-template <class T>
-std::vector<T> random_values(int64_t n, uint32_t seed) {
-  std::mt19937 engine(seed);
-  std::uniform_real_distribution<float> uniform(-1, 1);
-  std::vector<T> v(static_cast<size_t>(n));
-  for (T& x : v) x = static_cast<T>(uniform(engine));
-  return v;
-}
+class Matmul : public EachIsa {};
+INSTANTIATE_TEST_SUITE_P(EachIsa, Matmul, testing::ValuesIn(kIsas), isa_of_test);
 
 template <class T>
 void expect_product(MatmulShape s, bool accumulate, double tolerance) {
@@ -56,18 +32,18 @@ void expect_product(MatmulShape s, bool accumulate, double tolerance) {
   for (int64_t i = 0; i < s.rows; ++i) {
     for (int64_t j = 0; j < s.columns; ++j) {
       const int64_t at = i * s.c_row + j * s.c_column;
-      double sum = accumulate ? static_cast<double>(static_cast<float>(before[at])) : 0;
-      if constexpr (std::is_same_v<T, double>) sum = accumulate ? before[at] : 0;
+      double sum = accumulate ? in_double(before[at]) : 0;
       for (int64_t k = 0; k < s.depth; ++k) {
-        sum += static_cast<double>(a[i * s.a_row + k * s.a_depth]) * static_cast<double>(b[k * s.b_depth + j * s.b_column]);
+        sum += in_double(a[i * s.a_row + k * s.a_depth]) * in_double(b[k * s.b_depth + j * s.b_column]);
       }
       written[at] = 1;
-      ASSERT_NEAR(static_cast<double>(c[at]), sum, tolerance * std::sqrt(1.0 + static_cast<double>(s.depth)))
+      ASSERT_NEAR(in_double(c[at]), sum, tolerance * std::sqrt(1.0 + static_cast<double>(s.depth)))
           << s.rows << "x" << s.columns << "x" << s.depth << " at " << i << "," << j;
     }
   }
   for (int64_t i = 0; i < c_size; ++i) {
-    if (!written[i]) ASSERT_EQ(std::memcmp(&c[i], &before[i], sizeof(T)), 0) << "wrote between the rows of C";
+    if (written[i]) continue;
+    ASSERT_EQ(std::memcmp(&c[i], &before[i], sizeof(T)), 0) << "wrote between the rows of C";
   }
 }
 
@@ -106,7 +82,8 @@ TEST_P(Matmul, SameBitsForAnyNumberOfThreads) {
         set_num_threads(threads);
         auto& to = threads == 1 ? first : c;
         matmul(DType::float32, row_major(m, n, k, false, transposed), a.data(), b.data(), to.data());
-        if (threads > 1) ASSERT_EQ(std::memcmp(c.data(), first.data(), c.size() * sizeof(float)), 0) << threads;
+        if (threads == 1) continue;
+        ASSERT_EQ(std::memcmp(c.data(), first.data(), c.size() * sizeof(float)), 0) << threads;
       }
     }
   }
