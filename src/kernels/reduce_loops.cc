@@ -4,10 +4,10 @@
 // instruction set, so that the tree is the same.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/reduce_loops.cc"
-// clang-format off: isa.h must come before Highway
+// clang-format off
+#include "kernels/isa.h"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
-#include "kernels/isa.h"
 // clang-format on
 
 #include <cstring>
