@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "../base/fork_child.h"
+#include "base/fork_child.h"
 #include "base/available_cpus.h"
 #include "base/error.h"
 
