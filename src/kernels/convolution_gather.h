@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the forward pass and the gradient of the data have in common: every output gathers shifted inputs.
+// convolution.cc describes both as a GatherConvolution; convolution_gather.cc computes it with the GEMM tiles.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+namespace twibil::kernels {
+
+/// One tap of the kernel: the input that output p reads is p * src_stride + shift.
+struct GatherTap {
+  int64_t shift[3];
+  int64_t weight;  // where its weight lies, counted from the weight of (row, channel)
+};
+
+/// dst[n, g, row, dst_start + p * dst_stride] = bias[g, row] + sum over channel, tap of
+///     weights[g * group_step + row * row_step + channel * channel_step + tap.weight]
+///   * src[n, g, channel, p * src_stride + tap.shift]        for p in [0, count); src is 0 outside of src_size.
+template <class T>
+struct GatherConvolution {
+  int64_t images, groups, rows, channels;  // rows and channels of one group
+  std::vector<GatherTap> taps;
+  const T* src;
+  int64_t src_size[3], src_stride[3];
+  const T* weights;
+  int64_t group_step, row_step, channel_step;
+  const T* bias;  // or null
+  T* dst;
+  int64_t dst_size[3], dst_start[3], dst_stride[3], count[3];
+};
+
+/// T is float or double.
+template <class T>
+void gather_convolution(const GatherConvolution<T>& g);
+
+}  // namespace twibil::kernels
