@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Picture data sets and transforms: `gluon.data.vision`."""
+from __future__ import annotations
+
+from . import transforms
+from .folder import ImageFolderDataset, ImageListDataset
+from .idx import read_idx
+from .mnist import MNIST, FashionMNIST
+
+__all__ = ["MNIST", "FashionMNIST", "ImageFolderDataset", "ImageListDataset", "transforms", "read_idx"]

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`mx.nd`: MXNet's older array namespace. Arrays are the same type as `mx.np`'s, and operators are found by name in
+the registry's `nd`, `npx` and `np` spaces, so `F.relu(x)` in a `hybrid_forward` works."""
+from __future__ import annotations
+
+from .. import _core, np, npx  # noqa: F401
+from ..base import did_you_mean as _did_you_mean
+from ..np import random  # noqa: F401
+from ..serialization import load_params as load, save_params as save  # noqa: F401
+
+NDArray = _core.ndarray
+waitall = _core.waitall
+
+
+def array(source_array, ctx=None, dtype=None):
+    """A new array from any array-like; float32 unless the source or `dtype` says otherwise."""
+    return _core.array(source_array, dtype=dtype, ctx=ctx)
+
+
+def zeros(shape, ctx=None, dtype=None, **_):
+    """Zeros of a shape, float32 by default."""
+    return np.zeros(shape, dtype=dtype or "float32", **({} if ctx is None else {"ctx": ctx}))
+
+
+def ones(shape, ctx=None, dtype=None, **_):
+    """Ones of a shape, float32 by default."""
+    return np.ones(shape, dtype=dtype or "float32", **({} if ctx is None else {"ctx": ctx}))
+
+
+def full(shape, val, ctx=None, dtype="float32", out=None):
+    """A constant array of a shape."""
+    return np.full(shape, val, dtype=dtype, **({} if ctx is None else {"ctx": ctx}))
+
+
+def empty(shape, ctx=None, dtype=None):
+    """An array of a shape; the values are zeros."""
+    return zeros(shape, ctx, dtype)
+
+
+def concat(*data, dim=1):
+    """Joins arrays along the axis `dim`."""
+    return np.concatenate(data[0] if len(data) == 1 and isinstance(data[0], (list, tuple)) else data, axis=dim)
+
+
+def stack(*data, axis=0):
+    """Joins arrays along a new axis."""
+    return np.stack(data[0] if len(data) == 1 and isinstance(data[0], (list, tuple)) else data, axis=axis)
+
+
+def __getattr__(name: str):
+    if name.startswith("__"):
+        raise AttributeError(name)
+    for space in ("nd", "npx", "np"):
+        found = _core.functions(space).get(name)
+        if found is not None:
+            return found
+    for module in (npx, np):
+        if name in vars(module):
+            return vars(module)[name]
+    known = [n for s in ("nd", "npx", "np") for n in _core.functions(s)]
+    raise AttributeError(f"mx.nd has no attribute {name!r}.{_did_you_mean(name, known)}")

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`mx.npx`: neural-network operators and other extensions of `mx.np`, and the NumPy switches."""
+from __future__ import annotations
+
+from .. import _core
+from ..base import did_you_mean as _did_you_mean
+from ..context import (Context, Device, cpu, cpu_pinned, current_context, current_device, gpu,  # noqa: F401
+                       gpu_memory_info, num_gpus)
+from ..util import (is_np_array, is_np_default_dtype, is_np_shape, reset_np, set_np, set_np_default_dtype,  # noqa: F401
+                    use_np)
+
+globals().update(_core.functions("npx"))
+
+from .calls import *  # noqa: E402,F401,F403
+from .. import image  # noqa: E402,F401
+from . import random  # noqa: E402,F401
+from ..serialization import load, save, savez  # noqa: E402,F401
+
+waitall = _core.waitall
+
+
+def __getattr__(name: str):
+    if name.startswith("__"):
+        raise AttributeError(name)
+    raise AttributeError(f"mx.npx has no attribute {name!r}.{_did_you_mean(name, globals())}")

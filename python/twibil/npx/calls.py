@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calling forms of `mx.npx` that choose among operators by name, and bridges to other libraries."""
+from __future__ import annotations
+
+from .. import _core
+from ..base import did_you_mean
+
+__all__ = ["activation", "activation_function", "from_numpy", "from_dlpack", "to_dlpack_for_read",
+           "to_dlpack_for_write"]
+
+_ACTIVATIONS = {"relu": "relu", "sigmoid": "sigmoid", "tanh": "tanh", "softrelu": "softplus", "softplus": "softplus",
+                "softsign": "softsign", "log_sigmoid": "log_sigmoid", "mish": "mish", "gelu": "gelu", "silu": "silu",
+                "swish": "silu"}
+
+
+def activation_function(act_type: str):
+    """The operator for an activation name: relu, sigmoid, tanh, softrelu, softsign, log_sigmoid, mish, gelu, silu.
+
+    Raises ValueError for another name."""
+    name = _ACTIVATIONS.get(act_type)
+    for space in ("npx", "np"):
+        if name is not None and name in _core.functions(space):
+            return _core.functions(space)[name]
+    raise ValueError(f"activation: {act_type!r} is not known.{did_you_mean(act_type, _ACTIVATIONS)} "
+                     f"Known: {', '.join(_ACTIVATIONS)}")
+
+
+def activation(data, act_type="relu", **kwargs):
+    """Applies the activation `act_type` elementwise."""
+    return activation_function(act_type)(data)
+
+
+def from_numpy(ndarray, zero_copy=True):
+    """An array with a NumPy array's values."""
+    return _core.array(ndarray)
+
+
+def from_dlpack(data):
+    """An array over the memory of an object that speaks DLPack."""
+    return _core.from_dlpack(data)
+
+
+def to_dlpack_for_read(data):
+    """A DLPack capsule over the array's memory, after waiting for its value."""
+    data.wait_to_read()
+    return data.__dlpack__()
+
+
+to_dlpack_for_write = to_dlpack_for_read

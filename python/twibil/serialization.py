@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Named arrays in files: MXNet's `.params` format (read and write) and NumPy's `.npy`/`.npz`."""
+from __future__ import annotations
+
+import os
+
+from . import _core
+from .base import describe
+
+
+def save_params(fname, data) -> None:
+    """Writes an array, a list of arrays or a dict of named arrays in MXNet's `.params` format, atomically.
+
+    Raises TypeError for anything else, OSError where the file cannot be written."""
+    if isinstance(data, _core.ndarray):
+        names, arrays = [], [data]
+    elif isinstance(data, dict):
+        names, arrays = list(data.keys()), list(data.values())
+    elif isinstance(data, (list, tuple)):
+        names, arrays = [], list(data)
+    else:
+        raise TypeError(f"save: an array, a list or a dict of arrays is needed; got {describe(data)}")
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(f"save: names must be text; got {describe(name)}")
+    for i, a in enumerate(arrays):
+        if not isinstance(a, _core.ndarray):
+            raise TypeError(f"save: {names[i] if names else f'element {i}'} must be an array; got {describe(a)}")
+    _core.save_params(os.fspath(fname), names, arrays)
+
+
+def load_params(fname):
+    """Reads a `.params` file: a dict where arrays have names, else a list."""
+    names, arrays = _core.load_params(os.fspath(fname))
+    return dict(zip(names, arrays)) if names else list(arrays)
+
+
+def load(file):
+    """Reads `.npy`, `.npz` or `.params`, told apart by content; names give a dict."""
+    with open(file, "rb") as f:
+        head = f.read(6)
+    if head[:4] == b"PK\x03\x04" or head == b"\x93NUMPY":
+        from .np import load as load_numpy
+        return load_numpy(file)
+    return load_params(file)
+
+
+def save(file, arr) -> None:
+    """Writes arrays in MXNet's `.params` format; a file name ending in `.npy`/`.npz` selects NumPy's."""
+    name = os.fspath(file)
+    from . import np
+    if name.endswith(".npy"):
+        np.save(name, arr)
+    elif name.endswith(".npz"):
+        savez(name, **arr) if isinstance(arr, dict) else savez(name, *([arr] if isinstance(arr, _core.ndarray) else arr))
+    else:
+        save_params(name, arr)
+
+
+def savez(file, *args, **kwargs) -> None:
+    """Writes arrays as `.npz`."""
+    from . import np
+    np.savez(file, *args, **kwargs)
