@@ -63,6 +63,16 @@ struct Program {
   constexpr bool mask_output() const { return info_of(last().prim).mask_result; }
   constexpr bool reads_mask(int input) const { return (mask_inputs >> input & 1) != 0; }
 
+  /// True if every primitive has a meaning in working dtype `work` (halves: float32).
+  constexpr bool runs_in(DType work) const {
+    for (int i = 0; i < instruction_count; ++i) {
+      const PrimInfo& info = info_of(instructions[i].prim);
+      bool masks_only = info.mask_result && info.mask_operands != 0;  // whatever the working dtype
+      if (!masks_only && !prim_has(instructions[i].prim, work)) return false;
+    }
+    return true;
+  }
+
   /// True if the whole program is one primitive of its inputs in order, with at most one scalar operand: then
   /// kernels/direct.h runs it without tiles. Its operands are last().operands.
   constexpr bool is_single() const {

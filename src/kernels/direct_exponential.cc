@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Exponentials, logarithms, powers, hyperbolic functions.
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/direct_exponential.cc"
+#include "kernels/isa.h"
+// clang-format off
+#include "hwy/foreach_target.h"
+#include "kernels/direct_loops.h"
+// clang-format on
+
+#include <cmath>
+
+HWY_BEFORE_NAMESPACE();
+namespace twibil::kernels::HWY_NAMESPACE {
+
+template <> struct Op<Prim::exp> {
+  template <class T> static HWY_INLINE T scalar(T a) { return std::exp(a); }
+};
+template <> struct Op<Prim::exp2> {
+  template <class T> static HWY_INLINE T scalar(T a) { return std::exp2(a); }
+};
+template <> struct Op<Prim::expm1> {
+  template <class T> static HWY_INLINE T scalar(T a) { return std::expm1(a); }
+};
+template <> struct Op<Prim::log> {
+  template <class T> static HWY_INLINE T scalar(T a) { return std::log(a); }
+};
+template <> struct Op<Prim::log2> {
+  template <class T> static HWY_INLINE T scalar(T a) { return std::log2(a); }
+};
+template <> struct Op<Prim::log10> {
+  template <class T> static HWY_INLINE T scalar(T a) { return std::log10(a); }
+};
+template <> struct Op<Prim::log1p> {
+  template <class T> static HWY_INLINE T scalar(T a) { return std::log1p(a); }
+};
+template <> struct Op<Prim::sinh> {
+  template <class T> static HWY_INLINE T scalar(T a) { return std::sinh(a); }
+};
+template <> struct Op<Prim::cosh> {
+  template <class T> static HWY_INLINE T scalar(T a) { return std::cosh(a); }
+};
+template <> struct Op<Prim::tanh> {
+  template <class T> static HWY_INLINE T scalar(T a) { return std::tanh(a); }
+};
+template <> struct Op<Prim::sigmoid> {
+  template <class T> static HWY_INLINE T scalar(T a) { return T(1 / (1 + std::exp(-static_cast<double>(a)))); }
+};
+template <> struct Op<Prim::power> {
+  template <class T> static HWY_INLINE T scalar(T a, T b) {
+    if constexpr (std::is_floating_point_v<T>) {
+      return std::pow(a, b);
+    } else {
+      if (b < 0) return a == 1 ? T(1) : a == static_cast<T>(-1) ? (b % 2 == 0 ? T(1) : a) : T(0);
+      using U = std::make_unsigned_t<T>;
+      U result = 1, base = static_cast<U>(a);
+      for (; b != 0; b = static_cast<T>(b >> 1), base = static_cast<U>(base * base))
+        if (b & 1) result = static_cast<U>(result * base);
+      return static_cast<T>(result);
+    }
+  }
+};
+
+void fill_exponential(DirectTable& table) {
+  enter<Prim::exp, Prim::exp2, Prim::expm1, Prim::log, Prim::log2, Prim::log10, Prim::log1p, Prim::sigmoid, Prim::sinh,
+        Prim::cosh, Prim::tanh, Prim::power>(table);
+}
+
+}  // namespace twibil::kernels::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace twibil::kernels {
+HWY_EXPORT(fill_exponential);
+void fill_exponential(DirectTable& table) { TW_DISPATCH(fill_exponential)(table); }
+}  // namespace twibil::kernels
+#endif

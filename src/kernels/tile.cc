@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+// Programs by tiles. A plan is made per call, on the stack: where each register lives, which function each instruction
+// is. Then every tile is: point at or collect the inputs, call the functions, spread the result.
+#include "kernels/tile.h"
+
+#include <cstring>
+#include <limits>
+#include <memory>
+
+#include "base/parallel.h"
+#include "kernels/cast.h"
+#include "kernels/direct_table.h"
+#include "kernels/tile_nest.h"
+
+namespace twibil::kernels {
+namespace {
+
+constexpr int64_t kTile = 512;          // elements: the buffers of a short program stay in L1
+constexpr int64_t kShortRow = 64;       // shorter rows are collected, so that a tile spans several of them
+constexpr int64_t kPiece = 64 * kTile;  // elements that make a piece of work worth a thread
+constexpr int64_t kBuffer = kTile * 8;  // bytes
+
+// Registers of all kinds in one numbering.
+constexpr int kFirstInput = kMaxTemps, kFirstParam = kFirstInput + kMaxInputs,
+              kFirstConstant = kFirstParam + kMaxParams;
+constexpr int kRegisters = kFirstConstant + kMaxConstants;
+
+int number_of(const Ref& r) {
+  switch (r.kind) {
+    case Ref::Kind::temp: return r.index;
+    case Ref::Kind::input: return kFirstInput + r.index;
+    case Ref::Kind::param: return kFirstParam + r.index;
+    case Ref::Kind::constant: return kFirstConstant + r.index;
+    case Ref::Kind::none: break;
+  }
+  return 0;
+}
+
+struct Step {
+  DirectFunction function;
+  TernaryFunction ternary;  // if set, instead
+  uint8_t dst, operands[3];
+};
+
+// in_place: the operand's own memory is the register; one: a single element for the whole row (or all); collected: a
+// buffer is filled.
+enum class Feed : uint8_t { in_place, one, collected };
+
+struct Input {
+  const char* data;
+  DType dtype;
+  Feed feed;
+  CastFunction cast;  // to the register's dtype; null if it is the same
+};
+
+struct Plan {
+  const Program* program;
+  DType work;
+  int64_t work_size;
+  bool by_rows;  // tiles end where innermost rows end
+  TileNest nest;
+  Input inputs[kMaxInputs];
+  Step steps[kMaxInstructions];
+  uint64_t scalars[kRegisters - kFirstParam];
+  bool is_one[kRegisters];      // a single element
+  bool needs_tile[kRegisters];  // a single element that is wanted as a whole tile
+  char* out;
+  DType result, out_dtype;
+  CastFunction out_cast;  // null: none
+  bool out_in_place;
+
+  int out_operand() const { return program->input_count; }
+};
+
+void plan_operands(Plan& plan, std::span<const Operand> in, const MutableOperand& out, std::span<const int64_t> shape) {
+  const Program& p = *plan.program;
+  const int64_t* strides[kMaxTileOperands];
+  for (int i = 0; i < p.input_count; ++i) strides[i] = in[static_cast<size_t>(i)].strides;
+  strides[p.input_count] = out.strides;
+  make_tile_nest(plan.nest, shape, std::span<const int64_t* const>(strides, static_cast<size_t>(p.input_count) + 1));
+  if (plan.nest.count == 0) return;
+  plan.by_rows = plan.nest.rank == 1 || plan.nest.inner() >= kShortRow;
+  auto feed = [&](int operand) {
+    const int64_t stride = plan.nest.inner_stride(operand);
+    if (plan.by_rows) return stride == 1 ? Feed::in_place : stride == 0 ? Feed::one : Feed::collected;
+    return plan.nest.is_constant(operand) ? Feed::one : Feed::collected;
+  };
+  for (int i = 0; i < p.input_count; ++i) {
+    const Operand& from = in[static_cast<size_t>(i)];
+    const DType as = p.reads_mask(i) ? DType::bool_ : plan.work;
+    plan.inputs[i] = {static_cast<const char*>(from.data), from.dtype, feed(i),
+                      from.dtype == as ? nullptr : cast_function(from.dtype, as)};
+    plan.is_one[kFirstInput + i] = plan.inputs[i].feed == Feed::one;
+  }
+  plan.out = static_cast<char*>(out.data);
+  plan.out_dtype = out.dtype;
+  plan.result = p.mask_output() ? DType::bool_ : plan.work;
+  plan.out_cast = out.dtype == plan.result ? nullptr : cast_function(plan.result, out.dtype);
+  plan.out_in_place = feed(plan.out_operand()) == Feed::in_place;
+}
+
+void plan_scalars(Plan& plan, std::span<const Scalar> params) {
+  const Program& p = *plan.program;
+  for (int i = 0; i < p.param_count; ++i) {
+    store_scalar(params[static_cast<size_t>(i)], plan.work, &plan.scalars[i]);
+    plan.is_one[kFirstParam + i] = true;
+  }
+  for (int i = 0; i < p.constant_count; ++i) {
+    const Constant& c = p.constants[i];
+    uint64_t* to = &plan.scalars[kMaxParams + i];
+    plan.is_one[kFirstConstant + i] = true;
+    if (c.kind == Constant::Kind::number) {
+      store_scalar(c.number, plan.work, to);
+    } else {
+      dispatch(plan.work, [&]<class T>() {
+        if constexpr (std::is_arithmetic_v<T>) {
+          const T limit =
+              c.kind == Constant::Kind::lowest ? std::numeric_limits<T>::lowest() : std::numeric_limits<T>::max();
+          std::memcpy(to, &limit, sizeof limit);
+        }
+      });
+    }
+  }
+}
+
+void plan_steps(Plan& plan) {
+  const Program& p = *plan.program;
+  const DirectTable& table = direct_table();
+  for (int i = 0; i < p.instruction_count; ++i) {
+    const Instruction& in = p.instructions[i];
+    const PrimInfo& info = info_of(in.prim);
+    // Operators on masks alone do not depend on the working dtype.
+    const DType dtype = info.mask_result && info.mask_operands != 0 ? DType::bool_ : plan.work;
+    Step& step = plan.steps[i];
+    step.dst = in.dst;
+    step.ternary = nullptr;
+    int ones = 0;
+    for (int j = 0; j < info.arity; ++j) {
+      step.operands[j] = static_cast<uint8_t>(number_of(in.operands[j]));
+      ones += plan.is_one[step.operands[j]];
+    }
+    if (info.arity == 3) {
+      step.ternary = table.ternary[static_cast<int>(in.prim)][static_cast<int>(dtype)];
+      for (uint8_t r : step.operands) plan.needs_tile[r] = plan.needs_tile[r] || plan.is_one[r];
+      TW_ASSERT(step.ternary);
+      continue;
+    }
+    Mode mode = Mode::unary;
+    if (info.arity == 1) {
+      step.operands[1] = step.operands[0];
+      if (ones) plan.needs_tile[step.operands[0]] = true;
+    } else if (ones == 2) {
+      plan.needs_tile[step.operands[0]] = true;
+      mode = Mode::vector_scalar;
+    } else {
+      mode = ones == 0                       ? Mode::vector_vector
+             : plan.is_one[step.operands[0]] ? Mode::scalar_vector
+                                             : Mode::vector_scalar;
+    }
+    step.function = table.at(in.prim, dtype, mode);
+    TW_ASSERT(step.function);
+  }
+}
+
+template <class F> void by_width(int64_t size, F&& f) {
+  switch (size) {
+    case 1: return f.template operator()<uint8_t>();
+    case 2: return f.template operator()<uint16_t>();
+    case 4: return f.template operator()<uint32_t>();
+    default: return f.template operator()<uint64_t>();
+  }
+}
+
+void fill_tile(void* tile, int64_t size, const void* element, int64_t n) {
+  by_width(size, [&]<class U>() {
+    U value;
+    std::memcpy(&value, element, sizeof value);
+    std::fill_n(static_cast<U*>(tile), n, value);
+  });
+}
+
+// The registers of one thread: pointers into its buffers, or at operands and scalars.
+class Worker {
+ public:
+  explicit Worker(const Plan& plan) : plan_(plan) {
+    const Program& p = *plan.program;
+    int buffers = p.temp_count + 2 + p.input_count;
+    for (int r = kFirstParam; r < kRegisters; ++r) buffers += plan.needs_tile[r];
+    if (buffers * kBuffer > static_cast<int64_t>(sizeof local_)) {
+      heap_ = std::make_unique<Buffer[]>(static_cast<size_t>(buffers));
+      next_ = heap_[0].bytes;
+    }
+    for (int t = 0; t < p.temp_count; ++t) at_[t] = take();
+    stage_ = take();
+    result_ = take();
+    for (int i = 0; i < p.input_count; ++i) input_buffers_[i] = take();
+    for (int i = 0; i < p.param_count; ++i) place_scalar(kFirstParam + i);
+    for (int i = 0; i < p.constant_count; ++i) place_scalar(kFirstConstant + i);
+  }
+
+  /// Elements [at, at + n) of the run.
+  void run(int64_t at, int64_t n) {
+    const Program& p = *plan_.program;
+    for (int i = 0; i < p.input_count; ++i) feed(i, at, n);
+    char* target = plan_.out;
+    if (plan_.out_in_place) target += plan_.nest.offset(plan_.out_operand(), at) * size_of(plan_.out_dtype);
+    void* result = plan_.out_in_place && !plan_.out_cast ? target : result_;
+    const int last = p.instruction_count - 1;
+    for (int i = 0; i <= last; ++i) {
+      const Step& s = plan_.steps[i];
+      void* dst = i == last ? result : at_[s.dst];
+      if (s.ternary) s.ternary(dst, at_[s.operands[0]], at_[s.operands[1]], at_[s.operands[2]], n);
+      else s.function(dst, at_[s.operands[0]], at_[s.operands[1]], n);
+    }
+    if (result != target) spread(target, at, n);
+  }
+
+ private:
+  struct alignas(64) Buffer {
+    char bytes[kBuffer];
+  };
+
+  char* take() {
+    char* buffer = next_;
+    next_ += kBuffer;
+    return buffer;
+  }
+  void place_scalar(int r) {
+    const uint64_t* scalar = &plan_.scalars[r - kFirstParam];
+    if (!plan_.needs_tile[r]) {
+      at_[r] = const_cast<uint64_t*>(scalar);
+      return;
+    }
+    at_[r] = take();
+    fill_tile(at_[r], plan_.work_size, scalar, std::min(kTile, plan_.nest.count));
+  }
+  void feed(int i, int64_t at, int64_t n) {
+    const Input& in = plan_.inputs[i];
+    const int64_t size = size_of(in.dtype);
+    void*& reg = at_[kFirstInput + i];
+    if (in.feed == Feed::collected) {
+      char* to = in.cast ? stage_ : input_buffers_[i];
+      by_width(size, [&]<class U>() {
+        move_stretch<false>(plan_.nest, i, at, n, reinterpret_cast<U*>(const_cast<char*>(in.data)),
+                            reinterpret_cast<U*>(to));
+      });
+      if (in.cast) in.cast(stage_, input_buffers_[i], n);
+      reg = input_buffers_[i];
+      return;
+    }
+    const char* from = in.data + plan_.nest.offset(i, at) * size;
+    const bool one = in.feed == Feed::one;
+    reg = const_cast<char*>(from);
+    if (in.cast) in.cast(from, reg = input_buffers_[i], one ? 1 : n);
+    if (one && plan_.needs_tile[kFirstInput + i]) {
+      uint64_t element = 0;
+      const int64_t width = plan_.program->reads_mask(i) ? 1 : plan_.work_size;
+      std::memcpy(&element, reg, static_cast<size_t>(width));
+      fill_tile(reg = input_buffers_[i], width, &element, n);
+    }
+  }
+  void spread(char* target, int64_t at, int64_t n) {
+    if (plan_.out_in_place) return plan_.out_cast(result_, target, n);
+    const char* from = result_;
+    if (plan_.out_cast) plan_.out_cast(result_, stage_, n), from = stage_;
+    by_width(size_of(plan_.out_dtype), [&]<class U>() {
+      move_stretch<true>(plan_.nest, plan_.out_operand(), at, n, reinterpret_cast<U*>(plan_.out),
+                         reinterpret_cast<U*>(const_cast<char*>(from)));
+    });
+  }
+
+  const Plan& plan_;
+  void* at_[kRegisters];
+  char *stage_, *result_, *input_buffers_[kMaxInputs];
+  std::unique_ptr<Buffer[]> heap_;
+  alignas(64) char local_[12 * kBuffer];
+  char* next_ = local_;
+};
+
+void run_rows(const Plan& plan) {
+  const int64_t row = plan.nest.inner(), tiles = (row + kTile - 1) / kTile, rows = plan.nest.count / row;
+  parallel_for(rows * tiles, std::max<int64_t>(1, kPiece / std::min(row, kTile)), [&](int64_t begin, int64_t end) {
+    Worker worker(plan);
+    int64_t tile = begin % tiles, start = begin / tiles * row;
+    for (int64_t i = begin; i < end; ++i) {
+      worker.run(start + tile * kTile, std::min(kTile, row - tile * kTile));
+      if (++tile == tiles) tile = 0, start += row;
+    }
+  });
+}
+
+void run_flat(const Plan& plan) {
+  const int64_t tiles = (plan.nest.count + kTile - 1) / kTile;
+  parallel_for(tiles, kPiece / kTile, [&](int64_t begin, int64_t end) {
+    Worker worker(plan);
+    for (int64_t i = begin; i < end; ++i) worker.run(i * kTile, std::min(kTile, plan.nest.count - i * kTile));
+  });
+}
+
+}  // namespace
+
+void run_program(const Program& program, DType work, std::span<const Operand> in, std::span<const Scalar> params,
+                 const MutableOperand& out, std::span<const int64_t> shape) {
+  TW_ASSERT(!program.empty() && in.size() == program.input_count && params.size() == program.param_count);
+  Plan plan;
+  plan.program = &program;
+  plan.work = work_dtype(work);
+  plan.work_size = size_of(plan.work);
+  std::memset(plan.is_one, 0, sizeof plan.is_one);
+  std::memset(plan.needs_tile, 0, sizeof plan.needs_tile);
+  plan_operands(plan, in, out, shape);
+  if (plan.nest.count == 0) return;
+  plan_scalars(plan, params);
+  plan_steps(plan);
+  if (plan.by_rows) run_rows(plan);
+  else run_flat(plan);
+}
+
+}  // namespace twibil::kernels

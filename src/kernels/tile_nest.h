@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// The loop nest of a tile program: its index space after merging dimensions, walked as one run of elements in C order,
+// and how any stretch of that run is collected from, or spread to, a strided operand.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <span>
+
+#include "base/dtype.h"
+#include "base/error.h"
+#include "base/program.h"
+
+namespace twibil::kernels {
+
+inline constexpr int kMaxTileDims = 16;
+inline constexpr int kMaxTileOperands = kMaxInputs + 1;
+
+struct TileNest {
+  int rank = 0;
+  int64_t count = 1;  // elements
+  int64_t shape[kMaxTileDims];
+  int64_t stride[kMaxTileOperands][kMaxTileDims];
+
+  int64_t inner() const { return shape[rank - 1]; }
+  int64_t inner_stride(int operand) const { return stride[operand][rank - 1]; }
+  /// True if the operand's elements stand in memory in the order of the run.
+  bool is_flat(int operand) const { return rank == 1 && stride[operand][0] == 1; }
+  bool is_constant(int operand) const {
+    for (int i = 0; i < rank; ++i)
+      if (stride[operand][i] != 0) return false;
+    return true;
+  }
+  /// Where element `at` of the run stands in an operand.
+  int64_t offset(int operand, int64_t at) const {
+    int64_t sum = 0;
+    for (int i = rank - 1; i > 0; --i) {
+      sum += at % shape[i] * stride[operand][i];
+      at /= shape[i];
+    }
+    return sum + at * stride[operand][0];
+  }
+};
+
+/// Drops dimensions of size 1 and merges neighbours that all operands walk as one. Null strides: contiguous. A nest of
+/// no dimension becomes one of size 1; count is 0 if any size is.
+inline void make_tile_nest(TileNest& nest, std::span<const int64_t> shape, std::span<const int64_t* const> strides) {
+  const int operands = static_cast<int>(strides.size());
+  TW_ASSERT(shape.size() <= kMaxTileDims && operands <= kMaxTileOperands);
+  int64_t contiguous = 1;
+  for (int64_t size : shape) nest.count *= size;
+  int64_t next[kMaxTileOperands];  // from the inside out, reversed at the end
+  for (int i = static_cast<int>(shape.size()) - 1; i >= 0; contiguous *= shape[static_cast<size_t>(i)], --i) {
+    const int64_t size = shape[static_cast<size_t>(i)];
+    if (size == 1) continue;
+    bool merge = nest.rank > 0;
+    for (int k = 0; k < operands; ++k) {
+      next[k] = strides[static_cast<size_t>(k)] ? strides[static_cast<size_t>(k)][i] : contiguous;
+      merge = merge && next[k] == nest.stride[k][nest.rank - 1] * nest.shape[nest.rank - 1];
+    }
+    if (merge) {
+      nest.shape[nest.rank - 1] *= size;
+      continue;
+    }
+    nest.shape[nest.rank] = size;
+    for (int k = 0; k < operands; ++k) nest.stride[k][nest.rank] = next[k];
+    ++nest.rank;
+  }
+  if (nest.rank == 0) {
+    nest.shape[nest.rank++] = 1;
+    for (int k = 0; k < operands; ++k) nest.stride[k][0] = 1;
+  }
+  if (nest.rank == 1) return;
+  std::reverse(nest.shape, nest.shape + nest.rank);
+  for (int k = 0; k < operands; ++k) std::reverse(nest.stride[k], nest.stride[k] + nest.rank);
+}
+
+/// Moves elements [at, at + count) of the run between an operand and a contiguous buffer.
+template <bool to_operand, class U>
+void move_stretch(const TileNest& nest, int operand, int64_t at, int64_t count, U* memory, U* buffer) {
+  const int last = nest.rank - 1;
+  const int64_t* stride = nest.stride[operand];
+  int64_t index[kMaxTileDims], offset = 0;
+  for (int i = last; i >= 0; --i) {
+    index[i] = i > 0 ? at % nest.shape[i] : at;
+    offset += index[i] * stride[i];
+    at /= nest.shape[i];
+  }
+  const int64_t step = stride[last];
+  while (true) {
+    const int64_t n = std::min(count, nest.shape[last] - index[last]);
+    U* from = memory + offset;
+    for (int64_t j = 0; j < n; ++j) {
+      if constexpr (to_operand) from[j * step] = buffer[j];
+      else buffer[j] = from[j * step];
+    }
+    buffer += n, count -= n;
+    if (count == 0) return;
+    offset -= index[last] * step;
+    index[last] = 0;
+    for (int i = last - 1;; --i) {
+      offset += stride[i];
+      if (++index[i] < nest.shape[i]) break;
+      offset -= index[i] * stride[i];
+      index[i] = 0;
+    }
+  }
+}
+
+}  // namespace twibil::kernels
