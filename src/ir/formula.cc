@@ -38,182 +38,103 @@ double round_half_even(double x) {
 double value_of(Prim prim, double a, double b, double c) {
   switch (prim) {
     case Prim::identity:
-    case Prim::from_mask:
-      return a;
-    case Prim::add:
-      return a + b;
-    case Prim::sub:
-      return a - b;
-    case Prim::mul:
-      return a * b;
-    case Prim::div:
-      return a / b;
-    case Prim::floor_div:
-      return floor_div_real(a, b);
-    case Prim::mod:
-      return mod_real(a, b);
-    case Prim::fmod:
-      return std::fmod(a, b);
-    case Prim::power:
-      return std::pow(a, b);
-    case Prim::max:
-      return max_real(a, b);
-    case Prim::min:
-      return min_real(a, b);
-    case Prim::fmax:
-      return std::fmax(a, b);
-    case Prim::fmin:
-      return std::fmin(a, b);
-    case Prim::atan2:
-      return std::atan2(a, b);
-    case Prim::hypot:
-      return std::hypot(a, b);
-    case Prim::copysign:
-      return std::copysign(a, b);
-    case Prim::polygamma:
-      return polygamma(a, b);
-    case Prim::gcd:
-      return static_cast<double>(std::gcd(whole(a), whole(b)));
-    case Prim::bit_and:
-      return static_cast<double>(whole(a) & whole(b));
-    case Prim::bit_or:
-      return static_cast<double>(whole(a) | whole(b));
-    case Prim::bit_xor:
-      return static_cast<double>(whole(a) ^ whole(b));
-    case Prim::shift_left:
-      return shift(a, b, true);
-    case Prim::shift_right:
-      return shift(a, b, false);
-    case Prim::bit_not:
-      return static_cast<double>(~whole(a));
-    case Prim::neg:
-      return -a;
-    case Prim::abs:
-      return std::fabs(a);
-    case Prim::sign:
-      return sign_real(a);
-    case Prim::floor:
-      return std::floor(a);
-    case Prim::ceil:
-      return std::ceil(a);
-    case Prim::trunc:
-      return std::trunc(a);
-    case Prim::rint:
-      return round_half_even(a);
-    case Prim::round:
-      return std::round(a);
-    case Prim::sqrt:
-      return std::sqrt(a);
-    case Prim::rsqrt:
-      return 1 / std::sqrt(a);
-    case Prim::cbrt:
-      return std::cbrt(a);
-    case Prim::exp:
-      return std::exp(a);
-    case Prim::exp2:
-      return std::exp2(a);
-    case Prim::expm1:
-      return std::expm1(a);
-    case Prim::log:
-      return std::log(a);
-    case Prim::log2:
-      return std::log2(a);
-    case Prim::log10:
-      return std::log10(a);
-    case Prim::log1p:
-      return std::log1p(a);
-    case Prim::sigmoid:
-      return a >= 0 ? 1 / (1 + std::exp(-a)) : std::exp(a) / (1 + std::exp(a));
-    case Prim::sin:
-      return std::sin(a);
-    case Prim::cos:
-      return std::cos(a);
-    case Prim::tan:
-      return std::tan(a);
-    case Prim::asin:
-      return std::asin(a);
-    case Prim::acos:
-      return std::acos(a);
-    case Prim::atan:
-      return std::atan(a);
-    case Prim::sinh:
-      return std::sinh(a);
-    case Prim::cosh:
-      return std::cosh(a);
-    case Prim::tanh:
-      return std::tanh(a);
-    case Prim::asinh:
-      return std::asinh(a);
-    case Prim::acosh:
-      return std::acosh(a);
-    case Prim::atanh:
-      return std::atanh(a);
-    case Prim::erf:
-      return std::erf(a);
-    case Prim::erfinv:
-      return erfinv(a);
-    case Prim::gamma:
-      return gamma_of(a);
-    case Prim::lgamma:
-      return lgamma_of(a);
-    case Prim::digamma:
-      return digamma(a);
-    case Prim::eq:
-      return a == b;
-    case Prim::ne:
-      return a != b;
-    case Prim::lt:
-      return a < b;
-    case Prim::le:
-      return a <= b;
-    case Prim::gt:
-      return a > b;
-    case Prim::ge:
-      return a >= b;
-    case Prim::logical_and:
-      return a != 0 && b != 0;
-    case Prim::logical_or:
-      return a != 0 || b != 0;
-    case Prim::logical_xor:
-      return (a != 0) != (b != 0);
-    case Prim::logical_not:
-      return a == 0;
-    case Prim::fma:
-      return std::fma(a, b, c);
-    case Prim::select:
-      return a != 0 ? b : c;
+    case Prim::from_mask: return a;
+    case Prim::add: return a + b;
+    case Prim::sub: return a - b;
+    case Prim::mul: return a * b;
+    case Prim::div: return a / b;
+    case Prim::floor_div: return floor_div_real(a, b);
+    case Prim::mod: return mod_real(a, b);
+    case Prim::fmod: return std::fmod(a, b);
+    case Prim::power: return std::pow(a, b);
+    case Prim::max: return max_real(a, b);
+    case Prim::min: return min_real(a, b);
+    case Prim::fmax: return std::fmax(a, b);
+    case Prim::fmin: return std::fmin(a, b);
+    case Prim::atan2: return std::atan2(a, b);
+    case Prim::hypot: return std::hypot(a, b);
+    case Prim::copysign: return std::copysign(a, b);
+    case Prim::polygamma: return polygamma(a, b);
+    case Prim::gcd: return static_cast<double>(std::gcd(whole(a), whole(b)));
+    case Prim::bit_and: return static_cast<double>(whole(a) & whole(b));
+    case Prim::bit_or: return static_cast<double>(whole(a) | whole(b));
+    case Prim::bit_xor: return static_cast<double>(whole(a) ^ whole(b));
+    case Prim::shift_left: return shift(a, b, true);
+    case Prim::shift_right: return shift(a, b, false);
+    case Prim::bit_not: return static_cast<double>(~whole(a));
+    case Prim::neg: return -a;
+    case Prim::abs: return std::fabs(a);
+    case Prim::sign: return sign_real(a);
+    case Prim::floor: return std::floor(a);
+    case Prim::ceil: return std::ceil(a);
+    case Prim::trunc: return std::trunc(a);
+    case Prim::rint: return round_half_even(a);
+    case Prim::round: return std::round(a);
+    case Prim::sqrt: return std::sqrt(a);
+    case Prim::rsqrt: return 1 / std::sqrt(a);
+    case Prim::cbrt: return std::cbrt(a);
+    case Prim::exp: return std::exp(a);
+    case Prim::exp2: return std::exp2(a);
+    case Prim::expm1: return std::expm1(a);
+    case Prim::log: return std::log(a);
+    case Prim::log2: return std::log2(a);
+    case Prim::log10: return std::log10(a);
+    case Prim::log1p: return std::log1p(a);
+    case Prim::sigmoid: return a >= 0 ? 1 / (1 + std::exp(-a)) : std::exp(a) / (1 + std::exp(a));
+    case Prim::sin: return std::sin(a);
+    case Prim::cos: return std::cos(a);
+    case Prim::tan: return std::tan(a);
+    case Prim::asin: return std::asin(a);
+    case Prim::acos: return std::acos(a);
+    case Prim::atan: return std::atan(a);
+    case Prim::sinh: return std::sinh(a);
+    case Prim::cosh: return std::cosh(a);
+    case Prim::tanh: return std::tanh(a);
+    case Prim::asinh: return std::asinh(a);
+    case Prim::acosh: return std::acosh(a);
+    case Prim::atanh: return std::atanh(a);
+    case Prim::erf: return std::erf(a);
+    case Prim::erfinv: return erfinv(a);
+    case Prim::gamma: return gamma_of(a);
+    case Prim::lgamma: return lgamma_of(a);
+    case Prim::digamma: return digamma(a);
+    case Prim::eq: return a == b;
+    case Prim::ne: return a != b;
+    case Prim::lt: return a < b;
+    case Prim::le: return a <= b;
+    case Prim::gt: return a > b;
+    case Prim::ge: return a >= b;
+    case Prim::logical_and: return a != 0 && b != 0;
+    case Prim::logical_or: return a != 0 || b != 0;
+    case Prim::logical_xor: return (a != 0) != (b != 0);
+    case Prim::logical_not: return a == 0;
+    case Prim::fma: return std::fma(a, b, c);
+    case Prim::select: return a != 0 ? b : c;
   }
   TW_ASSERT(!"a primitive");
 }
 
 double value_of(const Constant& c) {
   switch (c.kind) {
-    case Constant::Kind::lowest:
-      return std::numeric_limits<double>::lowest();
-    case Constant::Kind::highest:
-      return std::numeric_limits<double>::max();
-    case Constant::Kind::number:
-      break;
+    case Constant::Kind::lowest: return std::numeric_limits<double>::lowest();
+    case Constant::Kind::highest: return std::numeric_limits<double>::max();
+    case Constant::Kind::number: break;
   }
   return c.number.as_double();
 }
 
 std::string name_of(const Program& p, const Ref& r) {
   switch (r.kind) {
-    case Ref::Kind::temp:
-      return text("t", r.index);
-    case Ref::Kind::input:
-      return text(p.reads_mask(r.index) ? "m" : "x", p.sources[r.index]);
-    case Ref::Kind::param:
-      return text("p", r.index);
+    case Ref::Kind::temp: return text("t", r.index);
+    case Ref::Kind::input: return text(p.reads_mask(r.index) ? "m" : "x", p.sources[r.index]);
+    case Ref::Kind::param: return text("p", r.index);
     case Ref::Kind::constant: {
       const Constant& c = p.constants[r.index];
       return c.kind == Constant::Kind::lowest    ? "lowest"
              : c.kind == Constant::Kind::highest ? "highest"
                                                  : text(c.number.as_double());
     }
-    case Ref::Kind::none:
-      break;
+    case Ref::Kind::none: break;
   }
   return "?";
 }
@@ -225,16 +146,11 @@ double evaluate(const Program& p, std::span<const double> inputs, std::span<cons
   double temps[kMaxTemps];
   auto read = [&](const Ref& r) {
     switch (r.kind) {
-      case Ref::Kind::temp:
-        return temps[r.index];
-      case Ref::Kind::input:
-        return p.reads_mask(r.index) ? static_cast<double>(inputs[r.index] != 0) : inputs[r.index];
-      case Ref::Kind::param:
-        return params[r.index];
-      case Ref::Kind::constant:
-        return value_of(p.constants[r.index]);
-      case Ref::Kind::none:
-        break;
+      case Ref::Kind::temp: return temps[r.index];
+      case Ref::Kind::input: return p.reads_mask(r.index) ? static_cast<double>(inputs[r.index] != 0) : inputs[r.index];
+      case Ref::Kind::param: return params[r.index];
+      case Ref::Kind::constant: return value_of(p.constants[r.index]);
+      case Ref::Kind::none: break;
     }
     return 0.0;
   };
