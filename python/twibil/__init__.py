@@ -18,7 +18,7 @@ waitall = _core.waitall
 rnd = random
 __version__ = getattr(_core, "__version__", "0")
 
-__all__ = ["np", "npx", "nd", "ndarray", "autograd", "gluon", "init", "initializer", "optimizer", "lr_scheduler", "metric",
-           "random", "image", "context", "device", "util", "base", "serialization", "cpu", "gpu", "cpu_pinned",
-           "num_gpus", "Context", "Device", "current_context", "current_device", "MXNetError", "waitall",
+__all__ = ["np", "npx", "nd", "ndarray", "autograd", "gluon", "init", "initializer", "optimizer", "lr_scheduler",
+           "metric", "random", "image", "context", "device", "util", "base", "serialization", "cpu", "gpu",
+           "cpu_pinned", "num_gpus", "Context", "Device", "current_context", "current_device", "MXNetError", "waitall",
            "install_as_mxnet"]

@@ -45,8 +45,8 @@ def install_as_mxnet(name: str = "mxnet") -> None:
     package = importlib.import_module(_PACKAGE)
     present = sys.modules.get(name)
     if present is not None and present is not package:
-        raise ImportError(f"install_as_mxnet: another {name!r} is imported already ({getattr(present, '__file__', '?')}); "
-                          "call this before anything imports it")
+        raise ImportError(f"install_as_mxnet: another {name!r} is imported already ("
+                          f"{getattr(present, '__file__', '?')}); call this before anything imports it")
     if not any(isinstance(f, _Finder) and f.alias == name for f in sys.meta_path):
         sys.meta_path.insert(0, _Finder(name))
     for real, module in list(sys.modules.items()):

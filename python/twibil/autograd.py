@@ -60,7 +60,7 @@ def _head_grads(heads: list, head_grads: Any) -> list | None:
         return None
     grads = _as_list(head_grads, "head_grads")
     if len(grads) != len(heads):
-        raise ValueError(f"autograd: one head gradient for each head is needed; got {len(grads)} for {len(heads)} heads")
+        raise ValueError(f"autograd: each head needs one head gradient; got {len(grads)} for {len(heads)} heads")
     return grads
 
 
@@ -105,8 +105,8 @@ def get_symbol(x):
 class Function:
     """A differentiable function with a gradient written in Python.
 
-    Derive, write `forward(self, *inputs)` and `backward(self, *output_grads)` (one gradient for each input), then call an
-    object. Both run without recording. `save_for_backward` keeps arrays for `backward` in `self.saved_tensors`.
+    Derive, write `forward(self, *inputs)` and `backward(self, *output_grads)` (one gradient for each input), then call
+    an object. Both run without recording. `save_for_backward` keeps arrays for `backward` in `self.saved_tensors`.
     An object serves one call."""
 
     def __init__(self):

@@ -69,7 +69,8 @@ class Registry:
         cls = self.classes.get(str(name).lower())
         if cls is None:
             raise ValueError(f"{self.kind}: a registered name is needed; got {name!r}."
-                             f"{did_you_mean(str(name).lower(), self.classes)} Known: {', '.join(sorted(self.classes))}")
+                             f"{did_you_mean(str(name).lower(), self.classes)} "
+                             f"Known: {', '.join(sorted(self.classes))}")
         return cls
 
     def create(self, spec, base: type, *args, **kwargs):

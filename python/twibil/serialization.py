@@ -52,7 +52,8 @@ def save(file, arr) -> None:
     if name.endswith(".npy"):
         np.save(name, arr)
     elif name.endswith(".npz"):
-        savez(name, **arr) if isinstance(arr, dict) else savez(name, *([arr] if isinstance(arr, _core.ndarray) else arr))
+        savez(name, *([arr] if isinstance(arr, _core.ndarray) else () if isinstance(arr, dict) else arr),
+              **(arr if isinstance(arr, dict) else {}))
     else:
         save_params(name, arr)
 

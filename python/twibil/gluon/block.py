@@ -45,7 +45,8 @@ class Block:
     def _register_attribute(self, name, value):
         old = self.__dict__.get(name)
         if isinstance(old, (Block, Parameter)) and not isinstance(value, (Block, Parameter)) and value is not None:
-            raise TypeError(f"{type(self).__name__}.{name}: a {type(old).__name__} cannot become a {type(value).__name__}")
+            raise TypeError(f"{type(self).__name__}.{name}: a {type(old).__name__} cannot become a "
+                            f"{type(value).__name__}")
         self._children.pop(name, None) if isinstance(old, Block) and not isinstance(value, Block) else None
         self._reg_params.pop(name, None)
         if isinstance(value, Block):
@@ -206,8 +207,8 @@ class Block:
     def infer_shape(self, *args) -> None:
         """Sets the incomplete shapes of this block's own parameters from the inputs; layers write it."""
         pending = [p.name for p in self._own_params().values() if p._deferred is not None]
-        raise ValueError(f"{type(self).__name__}: parameters {', '.join(pending)} have incomplete shapes; give them, or "
-                         "write infer_shape(self, *inputs), which sets them from the inputs")
+        raise ValueError(f"{type(self).__name__}: parameters {', '.join(pending)} have incomplete shapes; give them, "
+                         "or write infer_shape(self, *inputs), which sets them from the inputs")
 
     def _settle(self, args) -> None:
         """Finishes deferred initialization of this block's own parameters before a forward pass."""
@@ -254,11 +255,12 @@ _HYBRIDIZE_OPTIONS = ("static_alloc", "static_shape", "inline_limit", "forward_b
 
 class HybridBlock(Block):
     """A block whose computation can become a graph. Write `forward(self, x, ...)`, or MXNet 1's
-    `hybrid_forward(self, F, x, ..., **params)`, where F is the operator namespace and params are this block's arrays."""
+    `hybrid_forward(self, F, x, ..., **params)`, where F is the operator namespace and params are this block's
+    arrays."""
 
     def hybridize(self, active=True, **kwargs) -> None:
-        """Accepts MXNet's options (static_alloc, static_shape, ...; TypeError for others). Networks run eagerly for now,
-        with the same results."""
+        """Accepts MXNet's options (static_alloc, static_shape, ...; TypeError for others). Networks run eagerly for
+        now, with the same results."""
         for name in kwargs:
             if name not in _HYBRIDIZE_OPTIONS:
                 raise TypeError(f"hybridize: {name!r} is not an option.{did_you_mean(name, _HYBRIDIZE_OPTIONS)}")
@@ -278,7 +280,8 @@ class HybridBlock(Block):
 
     def export(self, path, epoch=0, remove_amp_cast=True):
         """Writes the graph and the parameters; available with the symbolic edge."""
-        raise NotImplementedError("HybridBlock.export: there are no graphs in this version; save_parameters writes values")
+        raise NotImplementedError("HybridBlock.export: there are no graphs in this version; save_parameters writes "
+                                  "values")
 
     def optimize_for(self, x, *args, **kwargs):
         """Compiles for a backend; available with the symbolic edge."""

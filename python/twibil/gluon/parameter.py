@@ -37,8 +37,8 @@ class Parameter:
     grad_req: 'write', 'add' or 'null'. lr_mult, wd_mult: factors on a Trainer's rate and decay.
     init: this parameter's own initializer; else the one given to `initialize`."""
 
-    def __init__(self, name="weight", grad_req="write", shape=None, dtype="float32", lr_mult=1.0, wd_mult=1.0, init=None,
-                 allow_deferred_init=False, differentiable=True, stype="default", grad_stype="default"):
+    def __init__(self, name="weight", grad_req="write", shape=None, dtype="float32", lr_mult=1.0, wd_mult=1.0,
+                 init=None, allow_deferred_init=False, differentiable=True, stype="default", grad_stype="default"):
         if stype != "default" or grad_stype not in ("default", None):
             raise NotImplementedError(f"Parameter {name!r}: only dense storage exists; got stype={stype!r}, "
                                       f"grad_stype={grad_stype!r}")
@@ -127,8 +127,8 @@ class Parameter:
             return
         init, devices, default_init, data = self._deferred
         if not known(self._shape):
-            raise ValueError(f"Parameter {self.name!r}: the shape is incomplete: {self._shape}. Give the missing sizes, or "
-                             "write `infer_shape` in its block")
+            raise ValueError(f"Parameter {self.name!r}: the shape is incomplete: {self._shape}. Give the missing "
+                             "sizes, or write `infer_shape` in its block")
         from .. import np
         with autograd.pause():
             if data is None:
@@ -153,8 +153,8 @@ class Parameter:
                     f"Parameter {self.name!r} has no values yet: its shape {self._shape} becomes complete at the first "
                     "forward pass. Run one batch through the network first, or give in_units/in_channels/...")
             raise MXNetError(f"Parameter {self.name!r} (shape {self._shape}) has not been initialized. Call "
-                             "net.initialize() (or net.load_parameters(...)) before using it; a parameter made by a Block "
-                             "must belong to the block that is initialized")
+                             "net.initialize() (or net.load_parameters(...)) before using it; a parameter made by a "
+                             "Block must belong to the block that is initialized")
         if ctx is not None and ctx not in self._data:
             raise MXNetError(f"Parameter {self.name!r} is not on {ctx}; it was initialized on {list(self._data)}")
         return self._data

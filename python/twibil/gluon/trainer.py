@@ -30,7 +30,7 @@ class Trainer:
             if not isinstance(p, Parameter):
                 raise TypeError(f"Trainer: params must contain Parameters only; got {describe(p)}")
         if not self._params:
-            raise ValueError("Trainer: there are no parameters to train; was collect_params() called on an empty block?")
+            raise ValueError("Trainer: there are no parameters to train; the block has none")
         if compression_params is not None:
             raise NotImplementedError("Trainer: gradient compression does not exist in this version")
         if isinstance(kvstore, str) and kvstore not in _KVSTORES:
@@ -162,8 +162,8 @@ class Trainer:
             if isinstance(part, tuple):
                 self._check_state(fname, i, part)
             elif part is not None and self._params[i].shape != part.shape:
-                raise ValueError(f"{fname}: the state of {self._names[i]!r} has shape {list(part.shape)}; the parameter "
-                                 f"has {list(self._params[i].shape)}")
+                raise ValueError(f"{fname}: the state of {self._names[i]!r} has shape {list(part.shape)}; the "
+                                 f"parameter has {list(self._params[i].shape)}")
 
 
 def _numbers(thing) -> dict:

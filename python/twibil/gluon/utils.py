@@ -20,8 +20,8 @@ def split_data(data, num_slice, batch_axis=0, even_split=True) -> list:
     if size < num_slice:
         raise ValueError(f"split_data: an axis of size {size} does not give {num_slice} pieces")
     if even_split and size % num_slice:
-        raise ValueError(f"split_data: size {size} does not divide into {num_slice} equal pieces; change the batch size, "
-                         "or pass even_split=False")
+        raise ValueError(f"split_data: size {size} does not divide into {num_slice} equal pieces; change the batch "
+                         "size, or pass even_split=False")
     step = size // num_slice
     front = (slice(None),) * (batch_axis % data.ndim)
     ends = [step * (i + 1) for i in range(num_slice - 1)] + [size]

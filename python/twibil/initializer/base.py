@@ -87,8 +87,8 @@ class Initializer:
     _init_gamma = _init_one
 
     def _init_default(self, name, arr):
-        raise ValueError(f"initializer: the name {str(name)!r} tells no kind of parameter; it must end in weight, bias, "
-                         "gamma, beta or another known word, or give the parameter its own `init`")
+        raise ValueError(f"initializer: the name {str(name)!r} tells no kind of parameter; it must end in weight, "
+                         "bias, gamma, beta or another known word, or give the parameter its own `init`")
 
 
 def register(cls):

@@ -9,6 +9,6 @@ from .classification import Accuracy, CrossEntropy, NegativeLogLikelihood, Perpl
 from .regression import MAE, MSE, RMSE, Loss, MeanCosineSimilarity, MeanPairwiseDistance, PearsonCorrelation
 
 __all__ = ["EvalMetric", "CompositeEvalMetric", "CustomMetric", "register", "alias", "create", "np",
-           "check_label_shapes", "Accuracy", "TopKAccuracy", "F1", "Fbeta", "BinaryAccuracy", "MCC", "Perplexity", "MAE",
-           "MSE", "RMSE", "CrossEntropy", "NegativeLogLikelihood", "PearsonCorrelation", "Loss", "MeanCosineSimilarity",
-           "MeanPairwiseDistance"]
+           "check_label_shapes", "Accuracy", "TopKAccuracy", "F1", "Fbeta", "BinaryAccuracy", "MCC", "Perplexity",
+           "MAE", "MSE", "RMSE", "CrossEntropy", "NegativeLogLikelihood", "PearsonCorrelation", "Loss",
+           "MeanCosineSimilarity", "MeanPairwiseDistance"]

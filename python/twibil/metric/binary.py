@@ -114,5 +114,6 @@ class BinaryAccuracy(EvalMetric):
     def update(self, labels, preds):
         for label, pred in pairs(labels, preds, "BinaryAccuracy"):
             if label.size != pred.size:
-                raise ValueError(f"BinaryAccuracy: as many labels as predictions are needed; got {label.size}, {pred.size}")
+                raise ValueError(f"BinaryAccuracy: as many labels as predictions are needed; got {label.size} "
+                                 f"and {pred.size}")
             self._add(((pred.ravel() > self.threshold) == (label.ravel() == 1)).sum(), label.size)

@@ -21,11 +21,12 @@ class Accuracy(EvalMetric):
 
     def update(self, labels, preds):
         for label, pred in pairs(labels, preds, "Accuracy"):
-            if pred.shape != label.shape and not (pred.ndim == 1 and pred.size == label.size):
+            if pred.shape != label.shape and pred.ndim > self.axis:
                 pred = pred.argmax(axis=self.axis)
             pred, label = pred.astype("int64").ravel(), label.astype("int64").ravel()
             if pred.size != label.size:
-                raise ValueError(f"Accuracy: as many labels as predictions are needed; got {label.size} and {pred.size}")
+                raise ValueError(f"Accuracy: as many labels as predictions are needed; got {label.size} "
+                                 f"and {pred.size}")
             self._add((pred == label).sum(), label.size)
 
 

@@ -10,7 +10,8 @@ from ..base import describe
 
 __all__ = ["array", "asarray", "ascontiguousarray", "copy", "split", "array_split", "hsplit", "vsplit", "dsplit",
            "meshgrid", "broadcast_arrays", "indices", "ix_", "genfromtxt", "shape", "ndim", "size", "result_type",
-           "promote_types", "can_cast", "may_share_memory", "shares_memory", "set_printoptions", "load", "save", "savez"]
+           "promote_types", "can_cast", "may_share_memory", "shares_memory", "set_printoptions", "load", "save",
+           "savez"]
 
 
 def array(object, dtype=None, ctx=None, device=None):

@@ -8,9 +8,9 @@ import numpy as onp
 from .. import _core
 
 __all__ = ["append", "atleast_1d", "atleast_2d", "atleast_3d", "average", "column_stack", "diff", "dstack", "ediff1d",
-           "fliplr", "flipud", "hstack", "identity", "inner", "isclose", "allclose", "array_equal", "logspace", "median",
-           "moveaxis", "outer", "ptp", "roll", "rollaxis", "rot90", "row_stack", "trace", "trapz", "vdot", "vstack",
-           "count_nonzero", "flatnonzero", "ravel", "kron", "cross", "tri", "permute_dims", "concat"]
+           "fliplr", "flipud", "hstack", "identity", "inner", "isclose", "allclose", "array_equal", "logspace",
+           "median", "moveaxis", "outer", "ptp", "roll", "rollaxis", "rot90", "row_stack", "trace", "trapz", "vdot",
+           "vstack", "count_nonzero", "flatnonzero", "ravel", "kron", "cross", "tri", "permute_dims", "concat"]
 
 
 def _f(name: str):

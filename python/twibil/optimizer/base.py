@@ -60,8 +60,8 @@ class Optimizer:
     def set_learning_rate(self, lr: float) -> None:
         """Sets the rate; ValueError where a scheduler decides it."""
         if self.lr_scheduler is not None:
-            raise ValueError("set_learning_rate: the rate comes from lr_scheduler; change that, or create the optimizer "
-                             "without one")
+            raise ValueError("set_learning_rate: the rate comes from lr_scheduler; change that, or create the "
+                             "optimizer without one")
         self.lr = lr
 
     def set_lr_mult(self, args_lr_mult: dict) -> None:
@@ -132,7 +132,8 @@ class Optimizer:
 class KernelOptimizer(Optimizer):
     """An optimizer whose formula is a registered operator that changes weight and states in place.
 
-    `kernel(state)` of a subclass gives (operator name, list of state arrays, attributes); many weights go in one call."""
+    `kernel(state)` of a subclass gives (operator name, list of state arrays, attributes); many weights go in one
+    call."""
 
     aggregate_num = 1 << 30
 

@@ -54,7 +54,8 @@ class Pad:
 
     val: the filling. axis: an axis to fill (others must agree); None fills all. ret_length: also the sizes before."""
 
-    def __init__(self, val=0, dtype=None, axis=None, ret_length=False, use_shared_mem=False, round_to=None, pad_val=None):
+    def __init__(self, val=0, dtype=None, axis=None, ret_length=False, use_shared_mem=False, round_to=None,
+                 pad_val=None):
         self._val = val if pad_val is None else pad_val
         self._dtype, self._axis, self._ret_length, self._round_to = dtype, axis, ret_length, round_to
 

@@ -26,7 +26,8 @@ class _Job:
 
 
 class Workers:
-    """`count` daemon threads that live for one pass: started by `run`, gone when its generator ends, fails or is dropped.
+    """`count` daemon threads that live for one pass: started by `run`, gone when its generator ends, fails or is
+    dropped.
 
     Nothing waits for a thread that is stuck: a result that takes over `timeout` seconds raises TimeoutError."""
 
@@ -54,8 +55,8 @@ class Workers:
                     return
                 job = waiting.popleft()
                 if not job.done.wait(self._timeout):
-                    raise TimeoutError(f"DataLoader: {describe(job.arguments)} was not ready after {self._timeout} s; a "
-                                       "sample may be stuck, or `timeout` too short")
+                    raise TimeoutError(f"DataLoader: {describe(job.arguments)} was not ready after {self._timeout} s; "
+                                       "a sample may be stuck, or `timeout` too short")
                 if job.error is not None:
                     raise job.error
                 yield job.result

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Losses: `gluon.loss`. Each gives one value an example: the mean over all axes but the batch's, unless it says else."""
+"""Losses: `gluon.loss`. Each gives one value an example: the mean over all axes but the batch's, unless it says so."""
 from __future__ import annotations
 
 from .base import Loss

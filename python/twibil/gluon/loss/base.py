@@ -41,6 +41,6 @@ def like(label, pred, name: str):
     if label.shape == pred.shape:
         return label
     if label.size != pred.size:
-        raise ValueError(f"{name}: labels must have as many elements as predictions; got shapes {list(label.shape)} and "
-                         f"{list(pred.shape)}")
+        raise ValueError(f"{name}: labels must have as many elements as predictions; got shapes "
+                         f"{list(label.shape)} and {list(pred.shape)}")
     return label.reshape(pred.shape)

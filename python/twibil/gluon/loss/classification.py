@@ -27,7 +27,8 @@ class SoftmaxCrossEntropyLoss(Loss):
 
 
 class SigmoidBinaryCrossEntropyLoss(Loss):
-    """-(pos_weight * label * log p + (1 - label) * log(1 - p)), p = sigmoid(pred), or pred itself with `from_sigmoid`."""
+    """-(pos_weight * label * log p + (1 - label) * log(1 - p)), p = sigmoid(pred), or pred itself with
+    `from_sigmoid`."""
 
     def __init__(self, from_sigmoid=False, weight=None, batch_axis=0, **kwargs):
         super().__init__(weight, batch_axis, **kwargs)

@@ -14,8 +14,9 @@ from .rearrange import PixelShuffle1D, PixelShuffle2D, PixelShuffle3D, Reflectio
 
 __all__ = ["Block", "HybridBlock", "SymbolBlock", "Sequential", "HybridSequential", "Concatenate", "HybridConcatenate",
            "Concurrent", "HybridConcurrent", "Dense", "Dropout", "Embedding", "Flatten", "Lambda", "HybridLambda",
-           "Identity", "BatchNorm", "BatchNormReLU", "SyncBatchNorm", "LayerNorm", "GroupNorm", "InstanceNorm", "Conv1D",
-           "Conv2D", "Conv3D", "Conv1DTranspose", "Conv2DTranspose", "Conv3DTranspose", "MaxPool1D", "MaxPool2D",
-           "MaxPool3D", "AvgPool1D", "AvgPool2D", "AvgPool3D", "GlobalMaxPool1D", "GlobalMaxPool2D", "GlobalMaxPool3D",
-           "GlobalAvgPool1D", "GlobalAvgPool2D", "GlobalAvgPool3D", "Activation", "LeakyReLU", "PReLU", "ELU", "SELU",
-           "GELU", "Swish", "SiLU", "ReflectionPad2D", "PixelShuffle1D", "PixelShuffle2D", "PixelShuffle3D"]
+           "Identity", "BatchNorm", "BatchNormReLU", "SyncBatchNorm", "LayerNorm", "GroupNorm", "InstanceNorm",
+           "Conv1D", "Conv2D", "Conv3D", "Conv1DTranspose", "Conv2DTranspose", "Conv3DTranspose", "MaxPool1D",
+           "MaxPool2D", "MaxPool3D", "AvgPool1D", "AvgPool2D", "AvgPool3D", "GlobalMaxPool1D", "GlobalMaxPool2D",
+           "GlobalMaxPool3D", "GlobalAvgPool1D", "GlobalAvgPool2D", "GlobalAvgPool3D", "Activation", "LeakyReLU",
+           "PReLU", "ELU", "SELU", "GELU", "Swish", "SiLU", "ReflectionPad2D", "PixelShuffle1D", "PixelShuffle2D",
+           "PixelShuffle3D"]

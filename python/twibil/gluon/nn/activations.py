@@ -43,7 +43,7 @@ class PReLU(HybridBlock):
     def __init__(self, alpha_initializer=None, in_channels=1, **kwargs):
         super().__init__(**kwargs)
         self.alpha = self.params.get("alpha", shape=(in_channels,),
-                                     init=initializer.Constant(0.25) if alpha_initializer is None else alpha_initializer)
+                                     init=alpha_initializer or initializer.Constant(0.25))
 
     def forward(self, x):
         return npx.leaky_relu(x, self.alpha.on(x), act_type="prelu")

@@ -11,8 +11,9 @@ from .activations import Activation
 
 
 class Dense(HybridBlock):
-    """act(x W^T + b). Input (batch, ...) is flattened to (batch, in_units) unless `flatten` is False, when the last axis
-    is transformed; output (batch, units) or (..., units). weight: (units, in_units); in_units 0 is taken from the input.
+    """act(x W^T + b). Input (batch, ...) is flattened to (batch, in_units) unless `flatten` is False, when the last
+    axis is transformed; output (batch, units) or (..., units). weight: (units, in_units); in_units 0 is taken from the
+    input.
 
     ValueError where the input does not fit the weight."""
 

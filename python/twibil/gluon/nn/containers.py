@@ -29,7 +29,8 @@ class _Stack:
             try:
                 return layers[key]
             except IndexError:
-                raise IndexError(f"{type(self).__name__}: index {key} is out of range for {len(layers)} layers") from None
+                raise IndexError(f"{type(self).__name__}: index {key} is out of range for {len(layers)} "
+                                 "layers") from None
         part = type(self)()
         part.add(*layers[key])
         return part

@@ -37,8 +37,8 @@ class _Conv(HybridBlock):
         super().__init__(**kwargs)
         kind = type(self).__name__
         if not isinstance(channels, int) or channels <= 0 or channels % groups or in_channels % groups:
-            raise ValueError(f"{kind}: channels must be positive multiples of groups={groups}; got channels={channels}, "
-                             f"in_channels={in_channels}")
+            raise ValueError(f"{kind}: channels must be positive multiples of groups={groups}; got "
+                             f"channels={channels}, in_channels={in_channels}")
         sizes = {name: window(value, self.dims, f"{kind}: {label}") for name, label, value in
                  (("kernel", "kernel_size", kernel_size), ("stride", "strides", strides), ("pad", "padding", padding),
                   ("dilate", "dilation", dilation))}

@@ -69,7 +69,8 @@ class SyncBatchNorm(BatchNorm):
 
     def __init__(self, in_channels=0, num_devices=None, momentum=0.9, epsilon=1e-5, center=True, scale=True, **kwargs):
         if num_devices not in (None, 1):
-            raise NotImplementedError(f"SyncBatchNorm: statistics across devices do not exist; got num_devices={num_devices}")
+            raise NotImplementedError(f"SyncBatchNorm: statistics across devices do not exist; got "
+                                      f"num_devices={num_devices}")
         super().__init__(1, momentum, epsilon, center, scale, in_channels=in_channels, **kwargs)
 
 
@@ -128,5 +129,5 @@ class InstanceNorm(_Norm):
     def forward(self, x):
         axis = self._axis % x.ndim
         y = _standardise(x, tuple(i for i in range(1, x.ndim) if i != axis), self._epsilon)
-        place = [-1 if i == axis else 1 for i in range(x.ndim)]
+        place = tuple(-1 if i == axis else 1 for i in range(x.ndim))
         return y * self.gamma.on(x).reshape(place) + self.beta.on(x).reshape(place)

@@ -18,7 +18,8 @@ class _Pool(HybridBlock):
         super().__init__(**kwargs)
         kind = type(self).__name__
         size = window(pool_size, self.dims, f"{kind}: pool_size")
-        self._attrs = {"kernel": size, "stride": size if strides is None else window(strides, self.dims, f"{kind}: strides"),
+        stride = size if strides is None else window(strides, self.dims, f"{kind}: strides")
+        self._attrs = {"kernel": size, "stride": stride,
                        "pad": window(padding, self.dims, f"{kind}: padding"), "global_pool": global_pool,
                        "pool_type": self.pool_type,
                        "layout": check_layout(layout or "NC" + "DHW"[3 - self.dims:], self.dims, kind),

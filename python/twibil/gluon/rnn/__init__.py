@@ -2,8 +2,8 @@
 """Recurrent layers: `gluon.rnn`. They come with a later version; their names raise NotImplementedError."""
 from __future__ import annotations
 
-_LATER = ("RNN", "LSTM", "GRU", "RNNCell", "LSTMCell", "GRUCell", "SequentialRNNCell", "BidirectionalCell", "DropoutCell",
-          "ZoneoutCell", "ResidualCell", "RecurrentCell", "HybridRecurrentCell", "ModifierCell")
+_LATER = ("RNN", "LSTM", "GRU", "RNNCell", "LSTMCell", "GRUCell", "SequentialRNNCell", "BidirectionalCell",
+          "DropoutCell", "ZoneoutCell", "ResidualCell", "RecurrentCell", "HybridRecurrentCell", "ModifierCell")
 
 
 def __getattr__(name):

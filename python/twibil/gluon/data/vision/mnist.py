@@ -32,8 +32,8 @@ class MNIST(Dataset):
         self._train, self._transform = bool(train), transform
         images, labels = (read_idx(self._find(name, sha1)) for name, sha1 in self._files[self._train])
         if images.shape[1:] != (28, 28) or labels.shape != images.shape[:1]:
-            raise ValueError(f"{type(self).__name__}: pictures of 28 x 28 and one label each are needed; the files have "
-                             f"shapes {list(images.shape)} and {list(labels.shape)}")
+            raise ValueError(f"{type(self).__name__}: pictures of 28 x 28 and one label each are needed; the files "
+                             f"have shapes {list(images.shape)} and {list(labels.shape)}")
         self._data = _core.array(images.reshape(-1, 28, 28, 1))
         self._label = labels.astype("int32")
 
