@@ -25,6 +25,7 @@ struct Problem {
 
 // A product of fewer multiply-adds than this runs on one thread: waking another costs a few microseconds.
 constexpr int64_t kThreadWork = int64_t{1} << 19;
+constexpr int64_t kFewestTasks = 8;
 constexpr int64_t kDirectSide = 32;   // at most so many rows and columns are not worth packing
 constexpr int64_t kPanelDepth = 256;  // a panel of B (256 x 32 floats) and a row tile of A stay in the L1 cache
 
@@ -51,53 +52,64 @@ void pack_a(const GemmTiles<T>& tiles, const Problem<T>& p, int64_t rows_all, in
   }
 }
 
-/// Panels [begin, end) of B, each [depth][width]; columns that do not exist are zero.
+/// Panel number `panel` of B as [depth][width]; columns that do not exist are zero.
 template <class T>
-void pack_b(const GemmTiles<T>& tiles, const Problem<T>& p, int64_t width, int64_t begin, int64_t end, int64_t k0,
-            int64_t depth, T* to) {
+void pack_panel(const GemmTiles<T>& tiles, const Problem<T>& p, int64_t width, int64_t panel, int64_t k0, int64_t depth,
+                T* to) {
   const MatmulShape& s = p.s;
-  for (int64_t panel = begin; panel < end; ++panel) {
-    const int64_t n0 = panel * width, n = std::min(width, s.columns - n0);
-    T* block = to + panel * width * depth;
-    const T* from = p.b + k0 * s.b_depth + n0 * s.b_column;
-    if (s.b_depth == 1) {
-      tiles.transpose(from, s.b_column, n, depth, block, width);
-    } else if (s.b_column == 1 && n == width) {
-      for (int64_t k = 0; k < depth; ++k) std::copy_n(from + k * s.b_depth, width, block + k * width);
-    } else {
-      for (int64_t k = 0; k < depth; ++k) {
-        for (int64_t j = 0; j < n; ++j) block[k * width + j] = from[k * s.b_depth + j * s.b_column];
-      }
+  const int64_t n0 = panel * width, n = std::min(width, s.columns - n0);
+  const T* from = p.b + k0 * s.b_depth + n0 * s.b_column;
+  if (s.b_depth == 1) {
+    tiles.transpose(from, s.b_column, n, depth, to, width);
+  } else if (s.b_column == 1 && n == width) {
+    for (int64_t k = 0; k < depth; ++k) std::copy_n(from + k * s.b_depth, width, to + k * width);
+  } else {
+    for (int64_t k = 0; k < depth; ++k) {
+      for (int64_t j = 0; j < n; ++j) to[k * width + j] = from[k * s.b_depth + j * s.b_column];
     }
-    if (n < width) {
-      for (int64_t k = 0; k < depth; ++k) std::fill(block + k * width + n, block + (k + 1) * width, T{});
-    }
+  }
+  if (n < width) {
+    for (int64_t k = 0; k < depth; ++k) std::fill(to + k * width + n, to + (k + 1) * width, T{});
   }
 }
 
+/// One slice of depth, [k0, k0 + depth): A packed, and B either packed too or (null) packed panel by panel on the way.
+template <class T>
+struct Slice {
+  const T* a;
+  const T* b;
+  int64_t k0, depth;
+  bool first, last;
+};
+
 /// The part of C that one task computes: all its register tiles for one slice of depth.
 template <class T>
-void multiply_block(const GemmTiles<T>& tiles, const Problem<T>& p, const T* a, const T* b, int64_t m0, int64_t m1,
-                    int64_t panel0, int64_t panel1, int64_t depth, bool first, bool last) {
+void multiply_block(const GemmTiles<T>& tiles, const Problem<T>& p, const Slice<T>& slice, int64_t m0, int64_t m1,
+                    int64_t panel0, int64_t panel1) {
   const MatmulShape& s = p.s;
-  const int vectors = 2;
-  const int64_t width = vectors * tiles.lanes;
+  const int64_t width = 2 * tiles.lanes, depth = slice.depth;
   int64_t offsets[kPanelDepth / kGemmDepth + 1];
   const int64_t blocks = depth / kGemmDepth, rest = depth % kGemmDepth;
   for (int64_t i = 0; i <= blocks; ++i) offsets[i] = i * kGemmDepth * width;
-  const EvenSplit split(m1 - m0, tiles.max_rows[vectors]);
+  const EvenSplit split(m1 - m0, tiles.max_rows[2]);
+  ScratchFrame frame;
+  T* own_panel = slice.b ? nullptr : frame.take<T>(width * depth);
   for (int64_t panel = panel0; panel < panel1; ++panel) {
     const int64_t n0 = panel * width;
     const int64_t columns = std::min(width, s.columns - n0);
-    const int used = columns <= tiles.lanes ? 1 : vectors;
+    if (own_panel) pack_panel(tiles, p, width, panel, slice.k0, depth, own_panel);
+    GemmTile<T> g{.a = nullptr, .a_step = s.rows * kGemmDepth, .b = own_panel ? own_panel : slice.b + n0 * depth,
+                  .b_offsets = offsets, .b_step = width, .blocks = blocks, .rest_blocks = rest ? 1 : 0,
+                  .rest_depth = rest, .c = nullptr, .c_step = s.c_row, .rows = 0, .columns = columns};
+    g.accumulate = p.accumulate || !slice.first;
+    if (slice.last && p.bias) g.column_bias = p.bias + n0;
+    const int vectors = columns <= tiles.lanes ? 1 : 2;
     for (int64_t i = 0; i < split.pieces; ++i) {
-      const int64_t m = m0 + split.begin(i), rows = split.begin(i + 1) - split.begin(i);
-      GemmTile<T> g{.a = a + m * kGemmDepth, .a_step = s.rows * kGemmDepth, .b = b + n0 * depth, .b_offsets = offsets,
-                    .b_step = width, .blocks = blocks, .rest_blocks = rest ? 1 : 0, .rest_depth = rest,
-                    .c = p.c + m * s.c_row + n0, .c_step = s.c_row, .rows = rows, .columns = columns};
-      g.accumulate = p.accumulate || !first;
-      if (last && p.bias) g.column_bias = p.bias + n0;
-      tiles.tile[used][rows](g);
+      const int64_t m = m0 + split.begin(i);
+      g.rows = m0 + split.begin(i + 1) - m;
+      g.a = slice.a + m * kGemmDepth;
+      g.c = p.c + m * s.c_row + n0;
+      tiles.tile[vectors][g.rows](g);
     }
   }
 }
@@ -107,28 +119,35 @@ void multiply_packed(const GemmTiles<T>& tiles, const Problem<T>& p) {
   const MatmulShape& s = p.s;
   const int64_t width = 2 * tiles.lanes;
   const int64_t panels = (s.columns + width - 1) / width;
-  // Tasks are blocks of C, about as tall as wide; their sizes depend on the shape alone.
+  // Tasks are blocks of C, about as tall as wide, at least a few; their sizes depend on the shape alone.
   const bool parallel = s.rows * s.columns * s.depth > kThreadWork;
-  const EvenSplit row_split(s.rows, parallel ? int64_t{10} * tiles.max_rows[2] : s.rows);
-  const EvenSplit panel_split(panels, parallel ? 8 : panels);
+  int64_t most_rows = parallel ? int64_t{10} * tiles.max_rows[2] : s.rows, most_panels = parallel ? 8 : panels;
+  const auto task_count = [&] { return EvenSplit(s.rows, most_rows).pieces * EvenSplit(panels, most_panels).pieces; };
+  while (parallel && task_count() < kFewestTasks && most_panels > 1) most_panels /= 2;
+  while (parallel && task_count() < kFewestTasks && most_rows > 2 * tiles.max_rows[2]) most_rows /= 2;
+  const EvenSplit row_split(s.rows, most_rows), panel_split(panels, most_panels);
   const int64_t tasks = row_split.pieces * panel_split.pieces;
 
   ScratchFrame frame;
   const int64_t slice = std::min(kPanelDepth, s.depth);
   T* a = frame.take<T>(checked_mul(s.rows + tiles.max_rows[2], round_up(slice, kGemmDepth)));
-  T* b = frame.take<T>(checked_mul(panels * width, slice));
+  // Few rows are one block: then each panel of B serves once, and is packed by the task that needs it.
+  T* b = row_split.pieces == 1 ? nullptr : frame.take<T>(checked_mul(panels * width, slice));
   for (int64_t k0 = 0; k0 < s.depth; k0 += slice) {
     const int64_t depth = std::min(slice, s.depth - k0);
-    const bool first = k0 == 0, last = k0 + depth == s.depth;
+    const Slice<T> part{a, b, k0, depth, k0 == 0, k0 + depth == s.depth};
     parallel_for(s.rows, parallel ? 256 : s.rows,
                  [&](int64_t i, int64_t end) { pack_a(tiles, p, s.rows, i, end, k0, depth, a); });
-    parallel_for(panels, parallel ? 8 : panels,
-                 [&](int64_t i, int64_t end) { pack_b(tiles, p, width, i, end, k0, depth, b); });
+    if (b) {
+      parallel_for(panels, parallel ? 8 : panels, [&](int64_t i, int64_t end) {
+        for (; i < end; ++i) pack_panel(tiles, p, width, i, k0, depth, b + i * width * depth);
+      });
+    }
     parallel_for(tasks, parallel ? 1 : tasks, [&](int64_t begin, int64_t end) {
       for (int64_t task = begin; task < end; ++task) {
         const int64_t i = task / panel_split.pieces, j = task % panel_split.pieces;
-        multiply_block(tiles, p, a, b, row_split.begin(i), row_split.begin(i + 1), panel_split.begin(j),
-                       panel_split.begin(j + 1), depth, first, last);
+        multiply_block(tiles, p, part, row_split.begin(i), row_split.begin(i + 1), panel_split.begin(j),
+                       panel_split.begin(j + 1));
       }
     });
   }
@@ -142,7 +161,7 @@ bool multiply_thin(const GemmTiles<T>& tiles, const Problem<T>& p) {
   if (s.b_column == 1 && (small || s.rows <= 8)) {
     // Columns are cut for threads, depth so that few rows of B are open at a time.
     const bool parallel = s.rows * s.columns * s.depth > kThreadWork;
-    const int64_t slice = small || s.columns <= 64 ? s.depth : 64;
+    const int64_t slice = small || s.columns <= 64 ? s.depth : 8;
     parallel_for(s.columns, parallel ? 512 : s.columns, [&](int64_t n, int64_t end) {
       for (int64_t k = 0; k < s.depth; k += slice) {
         const bool last = k + slice >= s.depth;

@@ -133,6 +133,8 @@ std::vector<ConvolutionShape> shapes() {
       shape(2, 8, 6, 2, {6, 7, 9}, {2, 3, 1}, {2, 1, 2}, {1, 2, 1}, {1, 0, 0}),
       shape(1, 4, 4, 4, {4, 6, 8}, {3, 3, 3}, {}, {}, {1, 1, 1}),
       shape(1, 70, 66, 1, {5, 40}, {3, 3}, {}, {}, {1, 1}),
+      shape(20, 8, 9, 1, {3, 4}, {3, 3}, {}, {}, {1, 1}),         // pictures that share a band
+      shape(1, 32, 128, 1, {7, 7}, {3, 3}, {}, {}, {1, 1}),       // output channels as tasks
   };
   ConvolutionShape uneven = shape(1, 4, 5, 1, {8, 8}, {3, 3}, {2, 2}, {}, {0, 0});
   uneven.out[1] = uneven.out[2] = 4;  // padding behind only
