@@ -285,15 +285,21 @@ TEST(Allocator, CountedDataWithoutABlock) {
 
 TEST(Allocator, ForkUnderLoad) {
   SKIP_WITHOUT_FORK();
-  std::atomic<bool> stop{false};
+  // The load must not be inside malloc at the fork: AddressSanitizer's own is not safe there.
+  auto churn = [] {
+    static void* blocks[600];
+    for (void*& p : blocks) p = allocate_data(2000);
+    for (void* p : blocks) free_data(p, 2000);
+    free_data(allocate_data(70000), 70000);
+  };
+  std::atomic<bool> stop{false}, warm{false};
   std::thread load([&] {
-    while (!stop) {
-      std::vector<void*> blocks;
-      for (int i = 0; i < 600; ++i) blocks.push_back(allocate_data(2000));
-      for (void* p : blocks) free_data(p, 2000);
-      free_data(allocate_data(70000), 70000);
+    for (int i = 0; i < 10 || !stop; ++i) {
+      churn();
+      if (i == 9) warm = true;
     }
   });
+  while (!warm) std::this_thread::yield();
   for (int i = 0; i < 30; ++i)
     EXPECT_EQ(status_of_child([] {
                 std::vector<void*> blocks;

@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: Apache-2.0
+// The public functions: they keep the books under one lock and leave running to the scheduler.
+#include "engine/engine.h"
+
+#include <pthread.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <new>
+
+#include "base/error.h"
+#include "base/parallel.h"
+#include "base/settings.h"
+#include "engine/dependencies.h"
+#include "engine/scheduler.h"
+
+namespace twibil::engine {
+namespace {
+
+constexpr auto kPollInterval = std::chrono::milliseconds(50);
+constexpr auto kSpin = std::chrono::microseconds(20);
+
+Task* current_task() { return static_cast<Task*>(thread_slot(ThreadSlot::engine)); }
+
+/// Marks the thread as being inside a task; tasks nest when a wait inside one runs others.
+struct InTask {
+  explicit InTask(Task* task) : before(std::exchange(thread_slot(ThreadSlot::engine), task)) {}
+  ~InTask() { thread_slot(ThreadSlot::engine) = before; }
+  void* before;
+};
+
+std::unique_ptr<Scheduler> make_scheduler(Kind kind, const Simulation& simulation) {
+  if (kind == Kind::naive) return make_naive();
+  if (kind == Kind::simulated) return make_simulated(simulation);
+  return make_threaded();
+}
+
+void read_setting(Core& c) {
+  std::string value = setting(Setting::engine).value_or("threaded");
+  std::string kind = value.substr(0, value.find(':'));
+  bool good = value == "threaded" || value == "naive" || kind == "simulated";
+  if (value == "naive") c.kind = Kind::naive;
+  if (kind == "simulated") {
+    c.kind = Kind::simulated;
+    if (kind != value) {
+      char* end = nullptr;
+      const char* digits = value.c_str() + kind.size() + 1;
+      c.simulation.seed = std::strtoull(digits, &end, 10);
+      good = *digits >= '0' && *digits <= '9' && *end == '\0';
+    }
+  }
+  TW_CHECK(good, value, "TWIBIL_ENGINE: must be threaded, naive, simulated or simulated:seed; got `", value, "`");
+}
+
+// Prepare handlers run in reverse order of registration: ours comes after the allocator's (which thread_state()
+// registers), so tasks come to rest before the allocator's locks are taken.
+void before_fork() {
+  Core& c = core();
+  Lock lock(c.mutex);
+  c.scheduler->before_fork(lock);
+  lock.release();  // stays locked over the fork
+}
+void after_fork(bool child) {
+  Core& c = core();
+  c.scheduler->after_fork(child);
+  c.mutex.unlock();
+}
+
+Core* make_core() {
+  thread_state();
+  auto c = std::make_unique<Core>();
+  read_setting(*c);
+  c->scheduler = make_scheduler(c->kind, c->simulation);
+  TW_ASSERT(pthread_atfork(before_fork, [] { after_fork(false); }, [] { after_fork(true); }) == 0);
+  std::atexit([] { shutdown(); });
+  return c.release();
+}
+
+void retire(Core& c, Task& task) {
+  task.next = c.retired.load(std::memory_order_relaxed);
+  while (!c.retired.compare_exchange_weak(task.next, &task, std::memory_order_release, std::memory_order_relaxed)) {
+  }
+}
+
+bool has_room(const Core& c, int64_t bytes) {
+  return c.pending == 0 || (c.pending < c.limit.tasks && c.pending_bytes + bytes <= c.limit.bytes);
+}
+
+/// A task that has been granted an access must not wait for it: later tasks in the queue wait for this one.
+bool held_by_current_task(const Variable* v, bool to_write) {
+  const Task* task = current_task();
+  if (task == nullptr) return false;
+  for (uint32_t i = 0; i < task->count; ++i)
+    if (task->accesses[i].variable == v) return task->accesses[i].write || !to_write;
+  return false;
+}
+
+/// A short look before going to sleep: waking up costs more than most kernels take.
+void spin_for(const Variable* v, uint64_t bits) {
+  if (num_threads() == 1 || engine_kind() != Kind::threaded) return;
+  auto end = std::chrono::steady_clock::now() + kSpin;
+  while ((v->state.load(std::memory_order_acquire) & bits) != 0 && std::chrono::steady_clock::now() < end) {
+  }
+}
+
+/// Waits with the lock held; inside a task nothing is destroyed, since the thread may be a worker.
+void wait_until(Lock& lock, const Condition& condition) {
+  if (condition()) return;
+  if (current_task() == nullptr && core().retired.load(std::memory_order_relaxed) != nullptr) {
+    lock.unlock();
+    drain_retired();
+    lock.lock();
+  }
+  core().scheduler->wait(lock, condition);
+}
+
+}  // namespace
+
+Core& core() {
+  static Core* c = make_core();
+  return *c;
+}
+
+std::shared_ptr<Failure> execute(Task& task, bool fail) {
+  if (auto inherited = inherited_failure(task)) return inherited;
+  InTask inside(&task);
+  try {
+    TW_CHECK(!fail, runtime, task.name, ": failed because the simulation asked for it");
+    task.run();
+    return nullptr;
+  } catch (...) {
+    auto failure = failure_of_current_exception(task);
+    Core& c = core();
+    Lock lock(c.mutex);
+    c.failures.add(failure);
+    return failure;
+  }
+}
+
+void end(Task& task, const std::shared_ptr<Failure>& failure) {
+  Core& c = core();
+  --c.pending;
+  c.pending_bytes -= task.bytes;
+  for (Task* ready = end_accesses(task, failure); ready != nullptr;) {
+    Task* next = ready->next;
+    c.scheduler->take(ready);
+    ready = next;
+  }
+}
+
+Task* finish(Task& task, const std::shared_ptr<Failure>& failure) {
+  end(task, failure);
+  if (task.release_on_worker) return &task;
+  retire(core(), task);
+  return nullptr;
+}
+
+void run_unlocked(Lock& lock, Task& task, bool fail) {
+  lock.unlock();
+  auto failure = execute(task, fail);
+  lock.lock();
+  if (Task* done = finish(task, failure)) {
+    lock.unlock();
+    delete done;
+    lock.lock();
+  }
+}
+
+void block(Lock& lock, std::condition_variable& changed, const Condition& condition) {
+  const Hooks hooks = core().hooks;
+  while (!condition()) {
+    lock.unlock();
+    void* saved = hooks.before_block != nullptr ? hooks.before_block() : nullptr;
+    lock.lock();
+    bool done = changed.wait_for(lock, kPollInterval, condition);
+    lock.unlock();  // never hold the lock while waiting for the interpreter's
+    if (hooks.after_block != nullptr) hooks.after_block(saved);
+    if (!done && hooks.poll != nullptr) hooks.poll();
+    lock.lock();
+  }
+}
+
+void push(std::unique_ptr<Task> task, std::span<Variable* const> reads, std::span<Variable* const> writes) {
+  Core& c = core();
+  reserve_accesses(*task, reads.size() + writes.size());
+  bool outside = current_task() == nullptr;
+  if (outside) drain_retired();
+  Lock lock(c.mutex);
+  if (outside && !has_room(c, task->bytes)) wait_until(lock, [&] { return has_room(c, task->bytes); });
+  ++c.pending;
+  c.pending_bytes += task->bytes;
+  task->sequence = c.sequence++;
+  Task* t = task.release();
+  if (add_accesses(*t, reads, writes)) c.scheduler->take(t);
+  lock.unlock();
+  c.scheduler->pushed();
+}
+
+void wait_to_read(const Variable* v) {
+  if (ready_to_read(v) || held_by_current_task(v, false)) return;
+  spin_for(v, Variable::kWriters);
+  Core& c = core();
+  Lock lock(c.mutex);
+  wait_until(lock, [&] { return (v->state.load() & Variable::kWriters) == 0; });
+  auto failure = v->failure;
+  lock.unlock();
+  if (current_task() == nullptr) drain_retired();
+  if (failure != nullptr) throw_failure(*failure);
+}
+
+void wait_to_write(const Variable* v) {
+  if (ready_to_write(v) || held_by_current_task(v, true)) return;
+  spin_for(v, ~Variable::kFailed);
+  Core& c = core();
+  Lock lock(c.mutex);
+  wait_until(lock, [&] { return (v->state.load() & ~Variable::kFailed) == 0; });
+  lock.unlock();
+  if (current_task() == nullptr) drain_retired();
+}
+
+void wait_all() {
+  TW_CHECK(!in_task(), runtime, "wait_all: must not be called inside an operation, which it would wait for");
+  Core& c = core();
+  Lock lock(c.mutex);
+  wait_until(lock, [&] { return c.pending == 0; });
+  auto failure = c.failures.take();
+  lock.unlock();
+  drain_retired();
+  if (failure != nullptr) throw_failure(*failure);
+}
+
+void clear_failure(Variable* v) {
+  if (v == nullptr || (v->state.load(std::memory_order_acquire) & Variable::kFailed) == 0) return;
+  std::lock_guard lock(core().mutex);
+  set_failure(*v, nullptr);
+}
+
+void store_failure(Variable* v, std::exception_ptr error) {
+  auto failure = std::make_shared<Failure>(std::move(error));
+  std::lock_guard lock(core().mutex);
+  core().failures.add(failure);
+  set_failure(*v, failure);
+}
+
+void inherit_failure(const Variable* from, Variable* to) {
+  if (from == nullptr || (from->state.load(std::memory_order_acquire) & Variable::kFailed) == 0) return;
+  std::lock_guard lock(core().mutex);
+  set_failure(*to, from->failure);
+}
+
+void drain_retired() {
+  Core& c = core();
+  if (c.retired.load(std::memory_order_relaxed) == nullptr) return;
+  Task* newest = c.retired.exchange(nullptr, std::memory_order_acquire);
+  Task* oldest = nullptr;
+  while (newest != nullptr) {  // turns the list round
+    Task* next = newest->next;
+    newest->next = oldest;
+    oldest = newest;
+    newest = next;
+  }
+  while (oldest != nullptr) {
+    Task* next = oldest->next;
+    delete oldest;
+    oldest = next;
+  }
+}
+
+bool in_task() { return current_task() != nullptr; }
+
+void set_hooks(const Hooks& hooks) {
+  std::lock_guard lock(core().mutex);
+  core().hooks = hooks;
+}
+
+void set_flight_limit(FlightLimit limit) {
+  TW_CHECK(limit.tasks > 0 && limit.bytes > 0, value, "set_flight_limit: tasks and bytes must be positive; got ", limit.tasks,
+           " and ", limit.bytes);
+  std::lock_guard lock(core().mutex);
+  core().limit = limit;
+}
+FlightLimit flight_limit() {
+  std::lock_guard lock(core().mutex);
+  return core().limit;
+}
+
+void set_engine(Kind kind, const Simulation& simulation) {
+  Core& c = core();
+  auto scheduler = make_scheduler(kind, simulation);
+  Lock lock(c.mutex);
+  wait_until(lock, [&] { return c.pending == 0; });
+  c.kind = kind;
+  c.simulation = simulation;
+  std::swap(c.scheduler, scheduler);
+  lock.unlock();
+  drain_retired();
+}
+
+Kind engine_kind() {
+  std::lock_guard lock(core().mutex);
+  return core().kind;
+}
+
+std::string engine_name() {
+  Core& c = core();
+  std::lock_guard lock(c.mutex);
+  if (c.kind == Kind::simulated) return text("simulated:", c.simulation.seed);
+  return c.kind == Kind::naive ? "naive" : "threaded";
+}
+
+void shutdown() noexcept {
+  Core& c = core();
+  try {
+    Lock lock(c.mutex);
+    wait_until(lock, [&] { return c.pending == 0; });
+  } catch (...) {  // a signal ended the wait: leave at once
+  }
+  drain_retired();
+  std::lock_guard lock(c.mutex);
+  c.failures.report();
+}
+
+Counters counters() {
+  std::lock_guard lock(core().mutex);
+  return {core().pending, core().scheduler->workers()};
+}
+
+}  // namespace twibil::engine
