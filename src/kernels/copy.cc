@@ -9,8 +9,7 @@
 namespace twibil::kernels {
 namespace {
 
-template <class U>
-void copy_row(const U* src, int64_t src_stride, U* dst, int64_t dst_stride, int64_t n) {
+template <class U> void copy_row(const U* src, int64_t src_stride, U* dst, int64_t dst_stride, int64_t n) {
   if (dst_stride == 1 && src_stride == 1) {
     if (n * sizeof(U) >= 64) std::memcpy(dst, src, n * sizeof(U));
     else
@@ -24,15 +23,20 @@ void copy_row(const U* src, int64_t src_stride, U* dst, int64_t dst_stride, int6
   }
 }
 
-// A transposition: dst runs along the columns, src along the rows. Blocks of 16 x 16 keep both sides' cache lines.
+// A transposition: dst runs along the columns, src along the rows. Blocks of 16 x 16 pass through a buffer, so that
+// every cache line is touched once: lines a power of two apart would push each other out.
 template <class U>
 void copy_transposed(const U* src, int64_t src_col, U* dst, int64_t dst_row, int64_t rows, int64_t cols) {
   constexpr int64_t kBlock = 16;
+  U block[kBlock][kBlock];
   for (int64_t r = 0; r < rows; r += kBlock)
     for (int64_t c = 0; c < cols; c += kBlock) {
-      int64_t row_end = std::min(rows, r + kBlock), col_end = std::min(cols, c + kBlock);
-      for (int64_t i = r; i < row_end; ++i)
-        for (int64_t j = c; j < col_end; ++j) dst[i * dst_row + j] = src[i + j * src_col];
+      int64_t height = std::min(kBlock, rows - r), width = std::min(kBlock, cols - c);
+      for (int64_t j = 0; j < width; ++j) std::copy_n(src + r + (c + j) * src_col, height, block[j]);
+      for (int64_t i = 0; i < height; ++i) {
+        U* to = dst + (r + i) * dst_row + c;
+        for (int64_t j = 0; j < width; ++j) to[j] = block[j][i];
+      }
     }
 }
 
@@ -47,8 +51,7 @@ bool make_transposition(LoopNest<2>& nest) {
   return false;
 }
 
-template <class U>
-void copy_transposed_nest(const LoopNest<2>& nest, const U* src, U* dst) {
+template <class U> void copy_transposed_nest(const LoopNest<2>& nest, const U* src, U* dst) {
   int r = nest.rank - 2;
   int64_t rows = nest.shape[r], cols = nest.inner(), outer = nest.rows(2);
   int64_t band = std::max<int64_t>(16, kPiece / cols / 16 * 16), bands = (rows + band - 1) / band;
@@ -64,16 +67,14 @@ void copy_transposed_nest(const LoopNest<2>& nest, const U* src, U* dst) {
                });
 }
 
-template <class U>
-void copy_nest(LoopNest<2>& nest, const U* src, U* dst) {
+template <class U> void copy_nest(LoopNest<2>& nest, const U* src, U* dst) {
   if (nest.rows() == 0 || nest.inner() == 0) return;
   if (make_transposition(nest)) return copy_transposed_nest(nest, src, dst);
   int64_t ss = nest.inner_stride(0), ds = nest.inner_stride(1);
   for_each_row(nest, [&](const int64_t(&at)[2], int64_t n) { copy_row(src + at[0], ss, dst + at[1], ds, n); });
 }
 
-template <class From, class To>
-void convert_strided(const From* src, int64_t ss, To* dst, int64_t ds, int64_t n) {
+template <class From, class To> void convert_strided(const From* src, int64_t ss, To* dst, int64_t ds, int64_t n) {
   if (ss == 1 && ds == 1)
     for (int64_t i = 0; i < n; ++i) store(dst, i, load(src, i));
   else

@@ -18,11 +18,10 @@ inline constexpr int kMaxDims = 16;       // arrays have fewer; tile and repeat 
 inline constexpr int64_t kPiece = 32768;  // elements that make a piece of work worth a thread
 
 /// The loop nest over N operands; at least one dimension (a scalar has one of size 1), the last one is innermost.
-template <int N>
-struct LoopNest {
+template <int N> struct LoopNest {
   int rank = 0;
-  int64_t shape[kMaxDims] = {};
-  int64_t stride[N][kMaxDims] = {};
+  int64_t shape[kMaxDims];  // entries from rank on are not set
+  int64_t stride[N][kMaxDims];
 
   int64_t inner() const { return shape[rank - 1]; }
   int64_t inner_stride(int operand) const { return stride[operand][rank - 1]; }
@@ -31,11 +30,6 @@ struct LoopNest {
     int64_t n = 1;
     for (int i = 0; i < rank - inner_dims; ++i) n *= shape[i];
     return n;
-  }
-  void push(int64_t size, const int64_t (&strides)[N]) {
-    shape[rank] = size;
-    for (int k = 0; k < N; ++k) stride[k][rank] = strides[k];
-    ++rank;
   }
   void swap_dims(int a, int b) {
     std::swap(shape[a], shape[b]);
@@ -46,37 +40,43 @@ struct LoopNest {
 enum class Order { kept, by_last_operand };  // by_last_operand: largest stride of the last operand outermost
 
 /// Drops dimensions of size 1 and merges neighbours that every operand walks as one.
-template <int N>
-LoopNest<N> make_nest(Dims shape, const Dims (&strides)[N], Order order = Order::kept) {
+template <int N> LoopNest<N> make_nest(Dims shape, const Dims (&strides)[N], Order order = Order::kept) {
   TW_ASSERT(shape.size() <= static_cast<size_t>(kMaxDims));
-  LoopNest<N> all;
+  LoopNest<N> nest;
   for (size_t i = 0; i < shape.size(); ++i) {
     if (shape[i] == 1) continue;
-    int64_t s[N];
-    for (int k = 0; k < N; ++k) s[k] = strides[k][i];
-    all.push(shape[i], s);
+    nest.shape[nest.rank] = shape[i];
+    for (int k = 0; k < N; ++k) nest.stride[k][nest.rank] = strides[k][i];
+    ++nest.rank;
   }
   if (order == Order::by_last_operand)
-    for (int i = 1; i < all.rank; ++i)
-      for (int j = i; j > 0 && std::abs(all.stride[N - 1][j]) > std::abs(all.stride[N - 1][j - 1]); --j)
-        all.swap_dims(j, j - 1);
-  LoopNest<N> nest;
-  for (int i = 0; i < all.rank; ++i) {
-    bool merge = nest.rank > 0;
-    for (int k = 0; merge && k < N; ++k) merge = nest.stride[k][nest.rank - 1] == all.stride[k][i] * all.shape[i];
-    if (merge) nest.shape[nest.rank - 1] *= all.shape[i];
-    else nest.shape[nest.rank++] = all.shape[i];
-    for (int k = 0; k < N; ++k) nest.stride[k][nest.rank - 1] = all.stride[k][i];
+    for (int i = 1; i < nest.rank; ++i)
+      for (int j = i; j > 0 && std::abs(nest.stride[N - 1][j]) > std::abs(nest.stride[N - 1][j - 1]); --j)
+        nest.swap_dims(j, j - 1);
+  int last = 0;
+  for (int i = 1; i < nest.rank; ++i) {
+    bool merge = true;
+    for (int k = 0; k < N; ++k) merge &= nest.stride[k][last] == nest.stride[k][i] * nest.shape[i];
+    if (merge) nest.shape[last] *= nest.shape[i];
+    else nest.shape[++last] = nest.shape[i];
+    for (int k = 0; k < N; ++k) nest.stride[k][last] = nest.stride[k][i];
   }
-  if (nest.rank == 0) nest.shape[nest.rank++] = 1;
+  if (nest.rank == 0) {
+    nest.shape[0] = 1;
+    for (int k = 0; k < N; ++k) nest.stride[k][0] = 0;
+  }
+  nest.rank = last + 1;
   return nest;
 }
 
 /// Walks the offsets of rows [begin, end) of a nest whose last `inner_dims` dimensions are left to the caller.
-template <int N>
-class RowWalk {
+template <int N> class RowWalk {
  public:
   RowWalk(const LoopNest<N>& nest, int64_t row, int inner_dims = 1) : nest_(nest), outer_(nest.rank - inner_dims) {
+    if (row == 0) {  // the usual start; divisions are slow
+      for (int i = 0; i < outer_; ++i) at_[i] = 0;
+      return;
+    }
     for (int i = outer_ - 1; i >= 0; --i) {
       at_[i] = row % nest.shape[i];
       row /= nest.shape[i];
@@ -100,8 +100,7 @@ class RowWalk {
 };
 
 /// Calls row(offsets, n) for every innermost row, or pieces of it when it is long, on several threads when large.
-template <int N, class Row>
-void for_each_row(const LoopNest<N>& nest, const Row& row) {
+template <int N, class Row> void for_each_row(const LoopNest<N>& nest, const Row& row) {
   int64_t rows = nest.rows(), n = nest.inner();
   if (rows == 0 || n == 0) return;
   if (n > kPiece) {
@@ -116,10 +115,12 @@ void for_each_row(const LoopNest<N>& nest, const Row& row) {
     });
     return;
   }
-  parallel_for(rows, std::max<int64_t>(1, kPiece / n), [&](int64_t begin, int64_t end) {
+  auto some_rows = [&](int64_t begin, int64_t end) {
     RowWalk<N> walk(nest, begin);
     for (int64_t i = begin; i < end; ++i, walk.next()) row(walk.offset, n);
-  });
+  };
+  if (rows * n <= kPiece) some_rows(0, rows);
+  else parallel_for(rows, std::max<int64_t>(1, kPiece / n), some_rows);
 }
 
 /// Strides of a C-ordered array of `shape`, in elements.

@@ -13,12 +13,9 @@ char* shift(void* p, DType t, int64_t elements) { return static_cast<char*>(p) +
 int64_t source_index(PadMode mode, int64_t i, int64_t n) {
   auto modulo = [](int64_t a, int64_t b) { return ((a % b) + b) % b; };
   switch (mode) {
-    case PadMode::constant:
-      return i >= 0 && i < n ? i : -1;
-    case PadMode::edge:
-      return std::clamp<int64_t>(i, 0, n - 1);
-    case PadMode::wrap:
-      return modulo(i, n);
+    case PadMode::constant: return i >= 0 && i < n ? i : -1;
+    case PadMode::edge: return std::clamp<int64_t>(i, 0, n - 1);
+    case PadMode::wrap: return modulo(i, n);
     case PadMode::symmetric: {
       int64_t m = modulo(i, 2 * n);
       return m < n ? m : 2 * n - 1 - m;

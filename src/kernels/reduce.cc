@@ -13,8 +13,7 @@
 namespace twibil::kernels {
 namespace {
 
-template <class T, class A>
-void load_as(const void* src, int64_t stride, int64_t n, void* to) {
+template <class T, class A> void load_as(const void* src, int64_t stride, int64_t n, void* to) {
   const T* x = static_cast<const T*>(src);
   A* y = static_cast<A*>(to);
   if (stride == 1)
@@ -23,8 +22,7 @@ void load_as(const void* src, int64_t stride, int64_t n, void* to) {
     for (int64_t i = 0; i < n; ++i) y[i] = static_cast<A>(load(x, i * stride));
 }
 
-template <class T>
-void load_truth(const void* src, int64_t stride, int64_t n, void* to) {
+template <class T> void load_truth(const void* src, int64_t stride, int64_t n, void* to) {
   const T* x = static_cast<const T*>(src);
   for (int64_t i = 0; i < n; ++i) static_cast<int64_t*>(to)[i] = load(x, i * stride) != 0;
 }
@@ -41,21 +39,15 @@ Accumulate accumulator_for(DType t, bool real) {
 
 Fold fold_of(Reduction op) {
   switch (op) {
-    case Reduction::prod:
-      return Fold::prod;
+    case Reduction::prod: return Fold::prod;
     case Reduction::max:
-    case Reduction::any:
-      return Fold::max;
+    case Reduction::any: return Fold::max;
     case Reduction::min:
-    case Reduction::all:
-      return Fold::min;
-    case Reduction::sum_abs:
-      return Fold::sum_abs;
-    case Reduction::sum_squares:
-      return Fold::sum_squares;
+    case Reduction::all: return Fold::min;
+    case Reduction::sum_abs: return Fold::sum_abs;
+    case Reduction::sum_squares: return Fold::sum_squares;
     case Reduction::sum:
-    case Reduction::mean:
-      break;
+    case Reduction::mean: break;
   }
   return Fold::sum;
 }
@@ -64,44 +56,39 @@ Scalar result_of_nothing(Reduction op, bool real) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   switch (op) {
     case Reduction::prod:
-    case Reduction::all:
-      return Scalar(1);
-    case Reduction::max:
-      return real ? Scalar(-kInfinity) : Scalar(INT64_MIN);
-    case Reduction::min:
-      return real ? Scalar(kInfinity) : Scalar(INT64_MAX);
-    case Reduction::mean:
-      return Scalar(std::nan(""));
-    default:
-      return Scalar(0);
+    case Reduction::all: return Scalar(1);
+    case Reduction::max: return real ? Scalar(-kInfinity) : Scalar(INT64_MIN);
+    case Reduction::min: return real ? Scalar(kInfinity) : Scalar(INT64_MAX);
+    case Reduction::mean: return Scalar(std::nan(""));
+    default: return Scalar(0);
   }
+}
+
+template <class A> void divide_as(void* at, int64_t n, A by) {
+  for (int64_t i = 0; i < n; ++i) static_cast<A*>(at)[i] /= by;
+}
+void divide(Accumulate type, void* at, int64_t n, double by) {
+  if (type == Accumulate::float32) divide_as(at, n, static_cast<float>(by));
+  else divide_as(at, n, by);
 }
 
 // A place for n accumulators: the destination itself when types agree.
 class Result {
  public:
-  Result(Accumulate type, DType out, void* dst, int64_t n)
-      : type_(dtype_of_accumulator(type)), out_(out), dst_(dst), n_(n) {
-    if (type_ == out) at_ = dst;
+  Result(Accumulate type, DType out, void* dst, int64_t n) : type_(type), out_(out), dst_(dst), n_(n) {
+    if (dtype_of_accumulator(type) == out) at_ = dst;
     else if (n * 8 <= static_cast<int64_t>(sizeof small_)) at_ = small_;
     else at_ = (large_ = std::make_unique<double[]>(n)).get();
   }
   void* at() const { return at_; }
-  void divide(double by) {
-    if (type_ == DType::float32) divide_as<float>(static_cast<float>(by));
-    else divide_as<double>(by);
-  }
+  void divide(double by) { kernels::divide(type_, at_, n_, by); }
   void write() const {
-    if (at_ != dst_) convert_row(type_, out_, at_, dst_, n_);
+    if (at_ != dst_) convert_row(dtype_of_accumulator(type_), out_, at_, dst_, n_);
   }
 
  private:
-  template <class A>
-  void divide_as(A by) {
-    A* x = static_cast<A*>(at_);
-    for (int64_t i = 0; i < n_; ++i) x[i] /= by;
-  }
-  DType type_, out_;
+  Accumulate type_;
+  DType out_;
   void *dst_, *at_;
   int64_t n_;
   std::unique_ptr<double[]> large_;
@@ -111,6 +98,27 @@ class Result {
 void fill_flat(DType t, void* dst, int64_t n, const Scalar& value) {
   const int64_t shape[] = {n}, strides[] = {1};
   fill(t, shape, dst, strides, value);
+}
+
+// Small contiguous arrays whose reduced axes are neighbours are the everyday case: planning would cost more than the
+// sum.
+bool split_small(Dims shape, Dims strides, AxisSet axes, SmallReduce& r) {
+  r.outer = r.n = r.inner = 1;
+  int64_t expected = 1;
+  for (size_t i = shape.size(); i-- > 0;) {
+    int64_t d = shape[i];
+    if (d == 1) continue;
+    if (strides[i] != expected) return false;
+    expected *= d;
+    if (axes >> i & 1) {
+      if (r.outer != 1) return false;
+      r.n *= d;
+    } else {
+      (r.n == 1 ? r.inner : r.outer) *= d;
+    }
+  }
+  if (r.n == 1) std::swap(r.outer, r.inner);
+  return expected > 0 && expected <= 8192 && (r.inner == 1 ? r.n <= kBlock : r.inner >= 4 && r.n <= 32);
 }
 
 }  // namespace
@@ -141,6 +149,14 @@ ReduceJob plan_reduce(Fold fold, DType dtype, Accumulate type, Dims shape, const
 void reduce(Reduction op, DType in, DType out, Dims shape, const void* src, Dims strides, AxisSet axes, void* dst) {
   bool truth = op == Reduction::any || op == Reduction::all;
   Accumulate type = truth ? Accumulate::int64 : accumulator_for(in, op == Reduction::mean);
+  if (in == out && !truth && in == dtype_of_accumulator(type)) {
+    SmallReduce small{fold_of(op), type, src, dst, 1, 1, 1};
+    if (split_small(shape, strides, axes, small)) {
+      run_small_reduce(small);
+      if (op == Reduction::mean) divide(type, dst, small.outer * small.inner, static_cast<double>(small.n));
+      return;
+    }
+  }
   ReduceJob job = plan_reduce(fold_of(op), in, type, shape, src, strides, axes, Order::by_last_operand);
   if (job.outputs == 0) return;
   if (job.count == 0) return fill_flat(out, dst, job.outputs, result_of_nothing(op, type != Accumulate::int64));

@@ -8,13 +8,11 @@ namespace twibil::kernels {
 namespace {
 
 // True when x comes before the best so far: greater (smaller), or the first NaN.
-template <bool kMax, class V>
-bool better(V x, V best) {
+template <bool kMax, class V> bool better(V x, V best) {
   return (kMax ? x > best : x < best) | ((x != x) & (best == best));
 }
 
-template <bool kMax, class T>
-int64_t arg_of_group(const ReduceJob& job, const T* src) {
+template <bool kMax, class T> int64_t arg_of_group(const ReduceJob& job, const T* src) {
   int64_t rows = job.reduced.rows(), inner = job.reduced.inner(), stride = job.reduced.inner_stride(0), index = 0;
   native_t<T> best = load(src, 0);
   RowWalk<1> walk(job.reduced, 0);
@@ -28,8 +26,7 @@ int64_t arg_of_group(const ReduceJob& job, const T* src) {
   return index;
 }
 
-template <bool kMax, class T>
-void arg_of_columns(const ReduceJob& job, const T* src, int64_t width, int64_t* index) {
+template <bool kMax, class T> void arg_of_columns(const ReduceJob& job, const T* src, int64_t width, int64_t* index) {
   native_t<T> best[kColumns];
   for (int64_t j = 0; j < width; ++j) best[j] = load(src, j), index[j] = 0;
   RowWalk<1> walk(job.reduced, 0, 0);
@@ -44,8 +41,7 @@ void arg_of_columns(const ReduceJob& job, const T* src, int64_t width, int64_t* 
   }
 }
 
-template <bool kMax, class T>
-void arg_reduce_as(const ReduceJob& job, const T* src, int64_t* index) {
+template <bool kMax, class T> void arg_reduce_as(const ReduceJob& job, const T* src, int64_t* index) {
   int64_t inner = job.kept.inner(), stride = job.kept.inner_stride(0);
   bool columns = stride == 1 && inner >= 4 && job.reduced.inner_stride(0) != 1;
   int64_t width = columns ? std::min(inner, kColumns) : 1, tiles = (inner + width - 1) / width;

@@ -24,6 +24,15 @@ struct ReduceJob {
   int64_t outputs = 1, count = 1;  // kept elements; elements per group
 };
 
+/// A contiguous [outer, n, inner] in accumulator type that is folded over n.
+struct SmallReduce {
+  Fold fold;
+  Accumulate type;
+  const void* src;
+  void* dst;
+  int64_t outer, n, inner;
+};
+
 inline constexpr int64_t kBlock = 1024;   // elements folded lane by lane; blocks are combined pairwise
 inline constexpr int64_t kColumns = 512;  // outputs of one tile when the kept axis is the contiguous one
 
@@ -31,5 +40,6 @@ inline constexpr int64_t kColumns = 512;  // outputs of one tile when the kept a
 ReduceJob plan_reduce(Fold fold, DType dtype, Accumulate type, Dims shape, const void* src, Dims strides, uint32_t axes,
                       Order order);
 void run_reduce(const ReduceJob& job);  // all outputs, in parallel
+void run_small_reduce(const SmallReduce& job);
 
 }  // namespace twibil::kernels

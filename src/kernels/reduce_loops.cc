@@ -91,7 +91,9 @@ HWY_INLINE A fold_lanes(Vector<A> v, std::integer_sequence<int, kLane...> lanes)
 }
 
 template <class Op, class A> HWY_INLINE A fold_vectors(Vector<A>* acc) {
+#pragma GCC unroll 16
   for (int half = kVectors / 2; half > 0; half /= 2)
+#pragma GCC unroll 16
     for (int i = 0; i < half; ++i) acc[i] = Op::combine(acc[i], acc[i + half]);
   return fold_lanes<Op, A, kLanes<A> / 2>(acc[0], std::make_integer_sequence<int, kLanes<A>>());
 }
@@ -104,9 +106,11 @@ template <class Op, class A> A fold_block(const A* x, int64_t n, A center) {
     return acc;
   }
   Vector<A> acc[kVectors], c = broadcast(center);
+#pragma GCC unroll 16
   for (auto& a : acc) a = broadcast(Op::template identity<A>());
   int64_t i = 0;
   for (; i + kStep<A> <= n; i += kStep<A>)
+#pragma GCC unroll 16
     for (int k = 0; k < kVectors; ++k) acc[k] = Op::combine(acc[k], Op::map(load_vector(x + i + k * kLanes<A>), c));
   int k = 0;
   for (; i + kLanes<A> <= n; i += kLanes<A>, ++k) acc[k] = Op::combine(acc[k], Op::map(load_vector(x + i), c));
@@ -177,19 +181,20 @@ template <class Op, class A> void reduce_by_rows(const ReduceJob& job) {
   int64_t size = size_of(job.dtype), blocks = rows.blocks(), outer = job.kept.rows(), inner = job.kept.inner();
   int64_t step = job.kept.inner_stride(0) * size;
   auto each = [&](int64_t begin, int64_t end, auto&& body) {  // body(output, its first element)
-    RowWalk<1> walk(job.kept, begin / inner);
-    int64_t j = begin % inner;
+    int64_t row = begin == 0 ? 0 : begin / inner, j = begin - row * inner;
+    RowWalk<1> walk(job.kept, row);
     for (int64_t o = begin; o < end; walk.next(), j = 0) {
       const char* src = job.src + walk.offset[0] * size + j * step;
       for (; j < inner && o < end; ++j, ++o, src += step) body(o, src);
     }
   };
   if (blocks < 2 * kBlocksPerTask) {
-    int64_t grain = std::max<int64_t>(1, kPiece / std::max<int64_t>(1, job.count));
-    parallel_for(outer * inner, grain, [&](int64_t begin, int64_t end) {
+    auto some_outputs = [&](int64_t begin, int64_t end) {
       each(begin, end,
            [&](int64_t o, const char* src) { dst[o] = rows.fold(src, 0, blocks, center ? center[o] : A{0}); });
-    });
+    };
+    if (outer * inner * job.count <= kPiece) some_outputs(0, outer * inner);
+    else parallel_for(outer * inner, std::max<int64_t>(1, kPiece / job.count), some_outputs);
     return;
   }
   int64_t tasks = (blocks + kBlocksPerTask - 1) / kBlocksPerTask;
@@ -208,6 +213,17 @@ template <class Op, class A> void reduce_by_rows(const ReduceJob& job) {
     }
   };
   for (int64_t o = 0; o < job.outputs; ++o) dst[o] = Join::run(partial.get() + o * tasks, tasks);
+}
+
+// Adds four rows to a row of results.
+template <class Op, class A>
+HWY_INLINE void add_four(const A* a, const A* b, const A* c, const A* d, const A* center, int64_t n,
+                         A* HWY_RESTRICT out) {
+  for (int64_t j = 0; j < n; ++j) {
+    A m = center ? center[j] : A{0};
+    A ab = Op::combine(Op::map(a[j], m), Op::map(b[j], m)), cd = Op::combine(Op::map(c[j], m), Op::map(d[j], m));
+    out[j] = Op::combine(out[j], Op::combine(ab, cd));
+  }
 }
 
 // A tile of up to kColumns neighbouring outputs; `reduced` is walked row by row.
@@ -234,11 +250,7 @@ template <class Op, class A> class Columns {
     for (; r + 4 <= end; r += 4) {
       const A *a = row(walk, buffer[0]), *b = row(walk, buffer[1]), *c = row(walk, buffer[2]),
               *d = row(walk, buffer[3]);
-      for (int64_t j = 0; j < width_; ++j) {
-        A m = center_ ? center_[j] : A{0};
-        A ab = Op::combine(Op::map(a[j], m), Op::map(b[j], m)), cd = Op::combine(Op::map(c[j], m), Op::map(d[j], m));
-        out[j] = Op::combine(out[j], Op::combine(ab, cd));
-      }
+      add_four<Op>(a, b, c, d, center_, width_, out);
     }
     for (; r < end; ++r) {
       const A* a = row(walk, buffer[0]);
@@ -285,24 +297,46 @@ template <class Op, class A> void reduce_by_columns(const ReduceJob& job) {
   }
 }
 
+// Contiguous [outer, n, inner] of few elements: the same trees without a plan.
+template <class Op, class A> void reduce_small_as(const SmallReduce& r) {
+  const A* x = static_cast<const A*>(r.src);
+  A* dst = static_cast<A*>(r.dst);
+  if (r.inner == 1) {
+    for (int64_t o = 0; o < r.outer; ++o) dst[o] = fold_block<Op, A>(x + o * r.n, r.n, A{0});
+    return;
+  }
+  for (int64_t o = 0; o < r.outer; ++o, x += r.n * r.inner, dst += r.inner) {
+    for (int64_t j = 0; j < r.inner; ++j) dst[j] = Op::template identity<A>();
+    int64_t i = 0;
+    for (; i + 4 <= r.n; i += 4) {
+      const A* a = x + i * r.inner;
+      add_four<Op>(a, a + r.inner, a + 2 * r.inner, a + 3 * r.inner, static_cast<const A*>(nullptr), r.inner, dst);
+    }
+    for (; i < r.n; ++i)
+      for (int64_t j = 0; j < r.inner; ++j) dst[j] = Op::combine(dst[j], Op::map(x[i * r.inner + j], A{0}));
+  }
+}
+
 template <class Op, class A> void reduce_as(const ReduceJob& job) {
   bool columns = job.kept.inner_stride(0) == 1 && job.kept.inner() >= 4 && job.reduced.inner_stride(0) != 1;
   if (columns) reduce_by_columns<Op, A>(job);
   else reduce_by_rows<Op, A>(job);
 }
 
-template <class Op> void reduce_in_type(const ReduceJob& job) {
+template <class Op, class Job> void reduce_in_type(const Job& job) {
+  auto run = [&]<class A>(A) HWY_ATTR {
+    if constexpr (std::is_same_v<Job, SmallReduce>) reduce_small_as<Op, A>(job);
+    else reduce_as<Op, A>(job);
+  };
   using Int = std::conditional_t<std::is_same_v<Op, Max> || std::is_same_v<Op, Min>, int64_t, uint64_t>;
   switch (job.type) {
-    case Accumulate::int64: return reduce_as<Op, Int>(job);
-    case Accumulate::float32: return reduce_as<Op, float>(job);
-    case Accumulate::float64: return reduce_as<Op, double>(job);
+    case Accumulate::int64: return run(Int{});
+    case Accumulate::float32: return run(float{});
+    case Accumulate::float64: return run(double{});
   }
 }
 
-}  // namespace
-
-void reduce_loops(const ReduceJob& job) {
+template <class Job> void reduce_with(const Job& job) {
   switch (job.fold) {
     case Fold::sum: return reduce_in_type<Sum>(job);
     case Fold::prod: return reduce_in_type<Prod>(job);
@@ -310,9 +344,16 @@ void reduce_loops(const ReduceJob& job) {
     case Fold::min: return reduce_in_type<Min>(job);
     case Fold::sum_abs: return reduce_in_type<SumAbs>(job);
     case Fold::sum_squares: return reduce_in_type<SumSquares>(job);
-    case Fold::sum_centered_squares: return reduce_in_type<SumCenteredSquares>(job);
+    case Fold::sum_centered_squares:
+      if constexpr (std::is_same_v<Job, ReduceJob>) reduce_in_type<SumCenteredSquares>(job);
+      return;
   }
 }
+
+}  // namespace
+
+void reduce_loops(const ReduceJob& job) { reduce_with(job); }
+void reduce_small(const SmallReduce& job) { reduce_with(job); }
 
 }  // namespace twibil::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -320,6 +361,8 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace twibil::kernels {
 HWY_EXPORT(reduce_loops);
+HWY_EXPORT(reduce_small);
 void run_reduce(const ReduceJob& job) { TW_DISPATCH(reduce_loops)(job); }
+void run_small_reduce(const SmallReduce& job) { TW_DISPATCH(reduce_small)(job); }
 }  // namespace twibil::kernels
 #endif
