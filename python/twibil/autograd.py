@@ -134,8 +134,10 @@ class Function:
         if not is_recording():
             return outputs
         single = isinstance(outputs, _core.ndarray)
-        recorded = _core.make_function([outputs] if single else list(outputs), list(inputs), self._run_backward(inputs))
-        return recorded[0] if single else tuple(recorded)
+        known = {id(x) for x in inputs}
+        results = [y.detach() if id(y) in known else y for y in ([outputs] if single else outputs)]
+        _core.record_function(results, list(inputs), self._run_backward(inputs))
+        return results[0] if single else tuple(results)
 
     def _run_backward(self, inputs):
         count, shapes = len(inputs), [x.shape for x in inputs]

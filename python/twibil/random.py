@@ -40,3 +40,14 @@ def _sample(name, a, b, shape, dtype, ctx, out):
 
 
 randn, randint, shuffle = _np_random.randn, _np_random.randint, _np_random.shuffle
+
+
+def get_state() -> dict:
+    """The state of the device's and the host's generators, as numbers and text that JSON can hold."""
+    return {"device": list(_core.random_state()), "host": host_random.generator().bit_generator.state}
+
+
+def set_state(state: dict) -> None:
+    """Continues from a state of `get_state`: the same numbers follow."""
+    _core.set_random_state(tuple(state["device"]))
+    host_random.generator().bit_generator.state = state["host"]

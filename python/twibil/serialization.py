@@ -25,7 +25,7 @@ def save_params(fname, data) -> None:
             raise TypeError(f"save: names must be text; got {describe(name)}")
     for i, a in enumerate(arrays):
         if not isinstance(a, _core.ndarray):
-            raise TypeError(f"save: {names[i] if names else f'element {i}'} must be an array; got {describe(a)}")
+            raise TypeError(f"save: {repr(names[i]) if names else f'element {i}'} must be an array; got {describe(a)}")
     _core.save_params(os.fspath(fname), names, arrays)
 
 

@@ -7,7 +7,8 @@ try:
     collect_ignore: list = []
 except ImportError:
     here = pathlib.Path(__file__).parent
-    collect_ignore = [p.name for p in here.glob("test_*.py") if "import twibil" in p.read_text() or "from twibil" in p.read_text()]
+    collect_ignore = [p.name for p in here.glob("test_*.py") if "import twibil" in p.read_text()
+                      or "from twibil" in p.read_text()]
 
 
 def pytest_report_header():

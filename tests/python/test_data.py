@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Data sets, samplers, batches, the loader with and without threads, MNIST files."""
+
 import gzip
 import struct
 import threading
@@ -91,12 +92,15 @@ def test_shuffle_follows_the_seed_not_the_workers():
     class Noisy(Squares):
         def __getitem__(self, i):
             from twibil.host_random import generator
+
             return onp.float64(i + generator().uniform())
+
     runs = []
     for workers in (0, 1, 4):
         mx.random.seed(11)
-        runs.append(onp.concatenate([b.asnumpy() for b in data.DataLoader(Noisy(40), 8, shuffle=True,
-                                                                          num_workers=workers)]))
+        runs.append(
+            onp.concatenate([b.asnumpy() for b in data.DataLoader(Noisy(40), 8, shuffle=True, num_workers=workers)])
+        )
     onp.testing.assert_array_equal(runs[0], runs[1])
     onp.testing.assert_array_equal(runs[0], runs[2])
     assert runs[0].astype(int).tolist() != list(range(40)) and sorted(runs[0].astype(int)) == list(range(40))
@@ -138,6 +142,7 @@ def test_stuck_sample_is_named():
             if i == 3:
                 gate.wait(20)
             return super().__getitem__(i)
+
     with pytest.raises(TimeoutError, match=r"batch 1 \(samples \[2, 3\]\) was not ready after 0.3 s"):
         list(data.DataLoader(Stuck(8), batch_size=2, num_workers=2, timeout=0.3))
     gate.set()
@@ -190,7 +195,7 @@ def test_mnist_from_files(tmp_path):
     (tmp_path / "train-images-idx3-ubyte.gz").write_bytes(b"PNG!")
     with pytest.raises(ValueError, match="not an IDX file"):
         vision.MNIST(root=str(tmp_path))
-    (tmp_path / "train-images-idx3-ubyte.gz").write_bytes(struct.pack(">BBBB4I", 0, 0, 8, 4, *[2 ** 31] * 4))
+    (tmp_path / "train-images-idx3-ubyte.gz").write_bytes(struct.pack(">BBBB4I", 0, 0, 8, 4, *[2**31] * 4))
     with pytest.raises(ValueError, match="bytes; the file has 20"):
         vision.MNIST(root=str(tmp_path))
 

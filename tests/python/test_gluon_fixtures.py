@@ -2,6 +2,7 @@
 """Optimizers, losses, metrics, schedulers and saved networks against values that MXNet 1.9.1 computed.
 
 Where this package follows another rule on purpose (docs/differences-from-mxnet.md), the case is named here."""
+
 import mxnet_fixtures
 import numpy as onp
 import pytest
@@ -79,7 +80,7 @@ def test_scheduler(case):
 
 
 def test_network_saved_by_mxnet(tmp_path):
-    case, = mxnet_fixtures.load("params_gluon")
+    (case,) = mxnet_fixtures.load("params_gluon")
     net = nn.Sequential()
     net.add(nn.Conv2D(3, 3), nn.BatchNorm(), nn.Dense(2))
     net.load_parameters(mxnet_fixtures.params_path("gluon"))

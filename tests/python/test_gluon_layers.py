@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Layers against formulas written with NumPy."""
+
 import math
 
 import numpy as onp
@@ -48,11 +49,15 @@ def naive_conv2d(x, w, b, stride, pad, dilate, groups):
     ow = (wd + 2 * pad - dilate * (kw - 1) - 1) // stride + 1
     y = onp.zeros((n, o, oh, ow))
     for f in range(o):
-        part = x[:, (f // (o // groups)) * cg:(f // (o // groups) + 1) * cg]
+        part = x[:, (f // (o // groups)) * cg : (f // (o // groups) + 1) * cg]
         for i in range(oh):
             for j in range(ow):
-                piece = part[:, :, i * stride:i * stride + dilate * (kh - 1) + 1:dilate,
-                             j * stride:j * stride + dilate * (kw - 1) + 1:dilate]
+                piece = part[
+                    :,
+                    :,
+                    i * stride : i * stride + dilate * (kh - 1) + 1 : dilate,
+                    j * stride : j * stride + dilate * (kw - 1) + 1 : dilate,
+                ]
                 y[:, f, i, j] = (piece * w[f]).sum((1, 2, 3)) + b[f]
     return y
 
@@ -171,17 +176,21 @@ def erf(v):
     return onp.vectorize(math.erf)(v)
 
 
-@pytest.mark.parametrize("layer,expect", [
-    (nn.Activation("sigmoid"), lambda v: 1 / (1 + onp.exp(-v))),
-    (nn.Activation("softrelu"), lambda v: onp.log1p(onp.exp(v))),
-    (nn.LeakyReLU(0.1), lambda v: onp.where(v > 0, v, 0.1 * v)),
-    (nn.ELU(0.5), lambda v: onp.where(v > 0, v, 0.5 * onp.expm1(v))),
-    (nn.SELU(), lambda v: 1.0507009873554805 * onp.where(v > 0, v, 1.6732632423543772 * onp.expm1(v))),
-    (nn.GELU(), lambda v: v * 0.5 * (1 + erf(v / math.sqrt(2)))),
-    (nn.Swish(2.0), lambda v: v / (1 + onp.exp(-2 * v))),
-    (nn.SiLU(), lambda v: v / (1 + onp.exp(-v))),
-    (nn.PReLU(), lambda v: onp.where(v > 0, v, 0.25 * v)),
-], ids=lambda v: repr(v) if isinstance(v, nn.Block) else "")
+@pytest.mark.parametrize(
+    "layer,expect",
+    [
+        (nn.Activation("sigmoid"), lambda v: 1 / (1 + onp.exp(-v))),
+        (nn.Activation("softrelu"), lambda v: onp.log1p(onp.exp(v))),
+        (nn.LeakyReLU(0.1), lambda v: onp.where(v > 0, v, 0.1 * v)),
+        (nn.ELU(0.5), lambda v: onp.where(v > 0, v, 0.5 * onp.expm1(v))),
+        (nn.SELU(), lambda v: 1.0507009873554805 * onp.where(v > 0, v, 1.6732632423543772 * onp.expm1(v))),
+        (nn.GELU(), lambda v: v * 0.5 * (1 + erf(v / math.sqrt(2)))),
+        (nn.Swish(2.0), lambda v: v / (1 + onp.exp(-2 * v))),
+        (nn.SiLU(), lambda v: v / (1 + onp.exp(-v))),
+        (nn.PReLU(), lambda v: onp.where(v > 0, v, 0.25 * v)),
+    ],
+    ids=lambda v: repr(v) if isinstance(v, nn.Block) else "",
+)
 def test_activations(layer, expect):
     x = array(3, 4)
     layer.initialize()
@@ -201,5 +210,6 @@ def test_positional_encoding_like_custom_layer():
     class Centred(nn.Block):
         def forward(self, x):
             return x - x.mean()
+
     assert abs(float(Centred()(array(4, 4)).mean())) < 1e-6
     assert isinstance(Centred(), gluon.Block)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Losses against formulas in float64."""
+
 import numpy as onp
 import pytest
 
@@ -26,20 +27,29 @@ CASES = {
     "L2 weight": (loss.L2Loss(weight=3.0), (PRED, LABEL), (1.5 * (PRED - LABEL) ** 2).mean(1)),
     "L1": (loss.L1Loss(), (PRED, LABEL), onp.abs(PRED - LABEL).mean(1)),
     "SigmoidBCE": (loss.SigmoidBCELoss(), (PRED, BIT), (soft(PRED) - PRED * BIT).mean(1)),
-    "SigmoidBCE prob": (loss.SigmoidBCELoss(from_sigmoid=True), (PROB, BIT),
-                        -(onp.log(PROB) * BIT + onp.log(1 - PROB) * (1 - BIT)).mean(1)),
+    "SigmoidBCE prob": (
+        loss.SigmoidBCELoss(from_sigmoid=True),
+        (PROB, BIT),
+        -(onp.log(PROB) * BIT + onp.log(1 - PROB) * (1 - BIT)).mean(1),
+    ),
     "SoftmaxCE": (loss.SoftmaxCELoss(), (PRED, [0, 2, 1, 1]), -LOG[range(4), [0, 2, 1, 1]]),
     "SoftmaxCE dense": (loss.SoftmaxCELoss(sparse_label=False), (PRED, PROB), -(LOG * PROB).sum(1)),
     "SoftmaxCE logits": (loss.SoftmaxCELoss(from_logits=True), (LOG, [0, 2, 1, 1]), -LOG[range(4), [0, 2, 1, 1]]),
     "KLDiv": (loss.KLDivLoss(from_logits=False), (PRED, PROB), (PROB * (onp.log(PROB) - LOG)).sum(1)),
-    "Huber": (loss.HuberLoss(rho=0.5), (PRED, LABEL),
-              onp.where(abs(PRED - LABEL) > 0.5, abs(PRED - LABEL) - 0.25, (PRED - LABEL) ** 2).mean(1)),
+    "Huber": (
+        loss.HuberLoss(rho=0.5),
+        (PRED, LABEL),
+        onp.where(abs(PRED - LABEL) > 0.5, abs(PRED - LABEL) - 0.25, (PRED - LABEL) ** 2).mean(1),
+    ),
     "Hinge": (loss.HingeLoss(), (PRED, SIGN), onp.maximum(0, 1 - PRED * SIGN).mean(1)),
     "SquaredHinge": (loss.SquaredHingeLoss(), (PRED, SIGN), (onp.maximum(0, 1 - PRED * SIGN) ** 2).mean(1)),
     "Logistic": (loss.LogisticLoss(), (PRED, SIGN), soft(-PRED * SIGN).mean(1)),
     "Logistic binary": (loss.LogisticLoss(label_format="binary"), (PRED, BIT), soft(-PRED * SIGN).mean(1)),
-    "Triplet": (loss.TripletLoss(), (PRED, LABEL, PROB),
-                onp.maximum(0, ((LABEL - PRED) ** 2 - (PROB - PRED) ** 2).sum(1) + 1)),
+    "Triplet": (
+        loss.TripletLoss(),
+        (PRED, LABEL, PROB),
+        onp.maximum(0, ((LABEL - PRED) ** 2 - (PROB - PRED) ** 2).sum(1) + 1),
+    ),
     "PoissonNLL": (loss.PoissonNLLLoss(), (PRED, PROB), (onp.exp(PRED) - PROB * PRED).mean()),
 }
 
@@ -81,8 +91,9 @@ def test_cosine_and_sdml():
     cosine = (PRED * LABEL).sum(1) / onp.linalg.norm(PRED, axis=1) / onp.linalg.norm(LABEL, axis=1)
     sign = onp.array([1, -1, 1, -1.0])
     got = loss.CosineEmbeddingLoss(margin=0.1)(arr(PRED), arr(LABEL), arr(sign)).asnumpy()
-    onp.testing.assert_allclose(got[:, 0], onp.where(sign == 1, 1 - cosine, onp.maximum(0, cosine - 0.1)), rtol=1e-4,
-                                atol=1e-6)
+    onp.testing.assert_allclose(
+        got[:, 0], onp.where(sign == 1, 1 - cosine, onp.maximum(0, cosine - 0.1)), rtol=1e-4, atol=1e-6
+    )
     d = ((PRED[:, None] - LABEL[None]) ** 2).sum(2)
     log = -d - onp.log(onp.exp(-d).sum(1, keepdims=True))
     label = onp.where(onp.eye(4) == 1, 0.7, 0.1)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parameters: values, gradients, requests, shapes, constants, dictionaries."""
+
 import warnings
 
 import numpy as onp

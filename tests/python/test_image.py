@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pictures: files, crops, colours and transforms."""
+
 import numpy as onp
 import pytest
 
@@ -20,7 +21,7 @@ def test_crops():
     a = x.asnumpy()
     onp.testing.assert_array_equal(image.fixed_crop(x, 2, 3, 5, 4).asnumpy(), a[3:7, 2:7])
     crop, (x0, y0, w, h) = image.random_crop(x, (6, 5))
-    onp.testing.assert_array_equal(crop.asnumpy(), a[y0:y0 + h, x0:x0 + w])
+    onp.testing.assert_array_equal(crop.asnumpy(), a[y0 : y0 + h, x0 : x0 + w])
     crop, box = image.center_crop(x, (6, 4))
     assert box == (5, 4, 6, 4) and crop.shape == (4, 6, 3)
     assert image.scale_down((640, 480), (720, 120)) == (640, 106)
@@ -70,9 +71,12 @@ def test_colour_adjustments():
 
     def cut(v):
         return onp.clip(v, 0, 255)
-    for got, expect in ((image.adjust_brightness(x, 1.5), a * 1.5),
-                        (image.adjust_contrast(x, 0.5), a * 0.5 + 0.5 * gray.mean()),
-                        (image.adjust_saturation(x, 0.3), a * 0.3 + 0.7 * gray[..., None])):
+
+    for got, expect in (
+        (image.adjust_brightness(x, 1.5), a * 1.5),
+        (image.adjust_contrast(x, 0.5), a * 0.5 + 0.5 * gray.mean()),
+        (image.adjust_saturation(x, 0.3), a * 0.3 + 0.7 * gray[..., None]),
+    ):
         assert str(got.dtype) == "uint8"
         assert abs(got.asnumpy().astype("float64") - cut(expect)).max() <= 1.01
     same = image.adjust_hue(x.astype("float32"), 1.0).asnumpy()
@@ -82,8 +86,14 @@ def test_colour_adjustments():
 
 
 def test_transforms_run_and_follow_the_seed():
-    chain = transforms.Compose([transforms.RandomResizedCrop(8), transforms.RandomFlipLeftRight(),
-                                transforms.RandomColorJitter(0.4, 0.4, 0.4, 0.1), transforms.ToTensor()])
+    chain = transforms.Compose(
+        [
+            transforms.RandomResizedCrop(8),
+            transforms.RandomFlipLeftRight(),
+            transforms.RandomColorJitter(0.4, 0.4, 0.4, 0.1),
+            transforms.ToTensor(),
+        ]
+    )
     x, runs = picture(), []
     for _ in range(2):
         mx.random.seed(5)
@@ -95,16 +105,32 @@ def test_transforms_run_and_follow_the_seed():
     assert transforms.CenterCrop(5)(x).shape == (5, 5, 3)
     assert transforms.RandomCrop(10, pad=2)(x).shape == (10, 10, 3)
     assert transforms.CropResize(1, 2, 5, 6, size=(3, 3))(x).shape == (3, 3, 3)
-    for t in (transforms.RandomFlipTopBottom(), transforms.RandomBrightness(0.1), transforms.RandomContrast(0.1),
-              transforms.RandomSaturation(0.1), transforms.RandomHue(0.1)):
+    for t in (
+        transforms.RandomFlipTopBottom(),
+        transforms.RandomBrightness(0.1),
+        transforms.RandomContrast(0.1),
+        transforms.RandomSaturation(0.1),
+        transforms.RandomHue(0.1),
+    ):
         assert t(x).shape == x.shape
     assert transforms.RandomGray(1.0)(x.astype("float32")).shape == x.shape
     assert str(transforms.Cast("float16")(x).dtype) == "float16"
 
 
 def test_augmenters():
-    chain = image.CreateAugmenter((3, 8, 8), rand_crop=True, rand_mirror=True, brightness=0.1, contrast=0.1, hue=0.1,
-                                  saturation=0.1, pca_noise=0.1, rand_gray=0.1, mean=True, std=True)
+    chain = image.CreateAugmenter(
+        (3, 8, 8),
+        rand_crop=True,
+        rand_mirror=True,
+        brightness=0.1,
+        contrast=0.1,
+        hue=0.1,
+        saturation=0.1,
+        pca_noise=0.1,
+        rand_gray=0.1,
+        mean=True,
+        std=True,
+    )
     y = picture()
     for step in chain:
         y = step(y)

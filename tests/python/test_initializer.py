@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Initializers: distributions, orthogonality, names, JSON, choice by name."""
+
 import math
 
 import numpy as onp
@@ -71,6 +72,7 @@ def test_json_and_registry():
     class Sevens(init.Initializer):
         def _init_weight(self, name, arr):
             arr[:] = 7
+
     assert (filled("sevens", (2, 2)) == 7).all()
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Metrics against NumPy; names, lists, dicts, local and global values, errors."""
+
 import math
 
 import numpy as onp
@@ -56,7 +57,7 @@ def test_f1_and_mcc():
 def test_errors_of_numbers_do_not_depend_on_batches():
     label, pred = RNG.standard_normal((7, 2)), RNG.standard_normal((7, 2))
     d = label - pred
-    for kind, expect in ((metric.MAE, abs(d).mean()), (metric.MSE, (d ** 2).mean()), (metric.RMSE, (d ** 2).mean() ** 0.5)):
+    for kind, expect in ((metric.MAE, abs(d).mean()), (metric.MSE, (d**2).mean()), (metric.RMSE, (d**2).mean() ** 0.5)):
         m = kind()
         m.update(arr(label[:3]), arr(pred[:3])), m.update(arr(label[3:]), arr(pred[3:]))
         assert m.get()[1] == pytest.approx(expect, rel=1e-6)
@@ -105,6 +106,7 @@ def test_loss_distance_cosine():
 def test_composite_and_custom():
     def gap(label, pred):
         return abs(label - pred).max()
+
     m = metric.create(["mae", gap])
     m.update(arr([1, 2]), arr([1, 4]))
     assert m.get() == (["mae", "gap"], [1.0, 2.0])

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Optimizers against formulas in float64; rates, multipliers, schedulers, the Trainer and its files."""
+
 import math
 import warnings
 
@@ -37,7 +38,7 @@ class Reference:
     def adam(self, w, g, lr):
         m = self.s["m"] = 0.9 * self.get("m", w) + 0.1 * g
         v = self.s["v"] = 0.999 * self.get("v", w) + 0.001 * g * g
-        rate = lr * math.sqrt(1 - 0.999 ** self.t) / (1 - 0.9 ** self.t)
+        rate = lr * math.sqrt(1 - 0.999**self.t) / (1 - 0.9**self.t)
         return w - rate * m / (onp.sqrt(v) + 1e-8)
 
     def adagrad(self, w, g, lr):
@@ -61,11 +62,19 @@ class Reference:
         return w - lr * d
 
 
-@pytest.mark.parametrize("name,reference,arguments", [
-    ("sgd", "sgd", {}), ("sgd", "sgd", {"momentum": 0.9}), ("nag", "nag", {"momentum": 0.9}), ("adam", "adam", {}),
-    ("adagrad", "adagrad", {}), ("rmsprop", "rmsprop", {}), ("rmsprop", "rmsprop_centered", {"centered": True}),
-    ("adadelta", "adadelta", {}),
-])
+@pytest.mark.parametrize(
+    "name,reference,arguments",
+    [
+        ("sgd", "sgd", {}),
+        ("sgd", "sgd", {"momentum": 0.9}),
+        ("nag", "nag", {"momentum": 0.9}),
+        ("adam", "adam", {}),
+        ("adagrad", "adagrad", {}),
+        ("rmsprop", "rmsprop", {}),
+        ("rmsprop", "rmsprop_centered", {"centered": True}),
+        ("adadelta", "adadelta", {}),
+    ],
+)
 def test_formula(name, reference, arguments):
     rng = onp.random.default_rng(1)
     w = rng.standard_normal((3, 4))
@@ -117,6 +126,7 @@ def test_custom_optimizer():
         def update(self, index, weight, grad, state):
             self._update_count(index)
             weight[...] = weight - self._get_lr(index) * np.sign(grad)
+
     net = nn.Dense(1, use_bias=False, in_units=2)
     net.initialize(init.One())
     trainer = gluon.Trainer(net.collect_params(), "signdescent", {"learning_rate": 0.5})
@@ -219,6 +229,7 @@ def test_states_continue_with_the_same_bits(tmp_path, name, arguments):
                 y = (net(x) ** 2).sum()
             y.backward()
             trainer.step(2)
+
     net, trainer = build()
     run(net, trainer, range(6))
     first, t = build()

@@ -104,17 +104,21 @@ class Block:
         own.update((n, p) for n, p in self._params.items() if id(p) not in seen and n not in own)
         return own
 
-    def _collect_params_with_prefix(self, prefix="") -> dict:
-        """Parameters by structural name; also tells blocks and parameters their paths, for messages."""
+    def _file_name(self, name: str) -> str:
+        """The name of an own parameter in files; MXNet 1 has other ones for some layers."""
+        return name
+
+    def _collect_params_with_prefix(self, prefix="", in_files=False) -> dict:
+        """Parameters by structural name (or by name in files); also tells blocks and parameters their paths."""
         dot = prefix + "." if prefix else ""
         self._path = prefix or self._path
         found = {}
         for name, p in self._own_params().items():
-            found[dot + name] = p
+            found[dot + (self._file_name(name) if in_files else name)] = p
             if p._path is None or len(dot + name) > len(p._path):
                 p._path = dot + name
         for name, child in self._children.items():
-            found.update(child._collect_params_with_prefix(dot + name))
+            found.update(child._collect_params_with_prefix(dot + name, in_files))
         return found
 
     def collect_params(self, select=None) -> ParameterDict:
@@ -138,7 +142,10 @@ class Block:
         """Writes all parameters by structural name in MXNet's `.params` format, atomically.
 
         deduplicate: write a shared parameter once; by default it is written under each of its names."""
-        params = self.collect_params() if deduplicate else self._collect_params_with_prefix()
+        params = self._collect_params_with_prefix(in_files=True)
+        if deduplicate:
+            first = {p: n for n, p in reversed(params.items())}
+            params = {n: p for n, p in params.items() if first[p] == n}
         save_params(filename, {name: p.data() for name, p in params.items()})
 
     def load_parameters(self, filename, ctx=None, allow_missing=False, ignore_extra=False, cast_dtype=False,
@@ -156,7 +163,10 @@ class Block:
                   dtype_source="current", source="load_dict") -> None:
         """As `load_parameters`, from a dict of arrays by structural name."""
         loaded = {k[4:] if k.startswith(("arg:", "aux:")) else k: v for k, v in param_dict.items()}
-        load_into(self._collect_params_with_prefix(), loaded, source, ctx, allow_missing, ignore_extra, cast_dtype,
+        params = self._collect_params_with_prefix(in_files=True)
+        renamed = dict(zip(self._collect_params_with_prefix(), params))  # MXNet 2 writes the structural names
+        loaded = {k if k in params else renamed.get(k, k): v for k, v in loaded.items()}
+        load_into(params, loaded, source, ctx, allow_missing, ignore_extra, cast_dtype,
                   dtype_source)
 
     save_params = save_parameters

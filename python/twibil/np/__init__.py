@@ -12,7 +12,7 @@ from ..base import did_you_mean as _did_you_mean
 from .dtypes import *  # noqa: F401,F403
 from .composed import *  # noqa: F401,F403
 
-globals().update(_core.functions("np"))
+globals().update((name, f) for name, f in _core.functions("np").items() if "." not in name)
 
 from .calls import *  # noqa: E402,F401,F403
 from . import linalg, random  # noqa: E402,F401

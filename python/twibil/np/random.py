@@ -59,7 +59,7 @@ def choice(a, size=None, replace=True, p=None, ctx=None, device=None, out=None):
 
 def permutation(x, ctx=None, device=None):
     """A shuffled copy of `x`, or of range(x) for an integer."""
-    x = _core.array(range(x), dtype="int64", ctx=ctx or device) if isinstance(x, int) else x.copy()
+    x = _core.array(list(range(x)), dtype="int64", ctx=ctx or device) if isinstance(x, int) else x.copy()
     shuffle(x)
     return x
 

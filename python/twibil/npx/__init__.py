@@ -9,7 +9,7 @@ from ..context import (Context, Device, cpu, cpu_pinned, current_context, curren
 from ..util import (is_np_array, is_np_default_dtype, is_np_shape, reset_np, set_np, set_np_default_dtype,  # noqa: F401
                     use_np)
 
-globals().update(_core.functions("npx"))
+globals().update((name, f) for name, f in _core.functions("npx").items() if "." not in name)
 
 from .calls import *  # noqa: E402,F401,F403
 from .. import image  # noqa: E402,F401

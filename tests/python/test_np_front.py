@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`mx.np` written in Python: composed functions and calling forms against NumPy, protocols, printing, suggestions."""
+
+import json
+
+import numpy as onp
+import pytest
+
+import twibil as mx
+from twibil import autograd, np, npx
+
+RNG = onp.random.default_rng(1)
+A, B = RNG.standard_normal((3, 4)).astype("float32"), RNG.standard_normal((3, 4)).astype("float32")
+V, W = RNG.standard_normal(5).astype("float32"), RNG.standard_normal(5).astype("float32")
+CUBE = RNG.standard_normal((2, 3, 4)).astype("float32")
+
+CASES = [
+    ("append", (A, B), {}),
+    ("append", (A, B), {"axis": 0}),
+    ("average", (A,), {"axis": 1}),
+    ("average", (A,), {"weights": B, "axis": 0}),
+    ("average", (A,), {"weights": V[:4], "axis": 1}),
+    ("column_stack", ([V, W],), {}),
+    ("diff", (A,), {}),
+    ("diff", (A,), {"n": 2, "axis": 0}),
+    ("dstack", ([A, B],), {}),
+    ("ediff1d", (V,), {}),
+    ("fliplr", (A,), {}),
+    ("flipud", (A,), {}),
+    ("hstack", ([A, B],), {}),
+    ("hstack", ([V, W],), {}),
+    ("inner", (A, B), {}),
+    ("median", (V,), {}),
+    ("median", (A,), {"axis": 0}),
+    ("median", (A,), {"axis": 1, "keepdims": True}),
+    ("moveaxis", (CUBE, 0, -1), {}),
+    ("moveaxis", (CUBE, (0, 1), (2, 0)), {}),
+    ("outer", (V, W), {}),
+    ("ptp", (A,), {"axis": 1}),
+    ("roll", (V, 2), {}),
+    ("roll", (A, -1), {"axis": 1}),
+    ("roll", (A, 5), {}),
+    ("rollaxis", (CUBE, 2), {}),
+    ("rollaxis", (CUBE, 0, 3), {}),
+    ("rot90", (A,), {}),
+    ("rot90", (A, 2), {}),
+    ("rot90", (A, 3), {}),
+    ("trace", (A,), {}),
+    ("trace", (A,), {"offset": 1}),
+    ("vdot", (A, B), {}),
+    ("vstack", ([V, W],), {}),
+    ("count_nonzero", (A > 0,), {"axis": 0}),
+    ("flatnonzero", (onp.where(A > 0, A, 0),), {}),
+    ("ravel", (A,), {}),
+    ("kron", (A, B[:2, :2]), {}),
+    ("cross", (A[:, :3], B[:, :3]), {}),
+    ("atleast_2d", (V,), {}),
+    ("atleast_3d", (V,), {}),
+    ("atleast_1d", (A[0, 0],), {}),
+    ("tri", (3, 4, 1), {}),
+    ("identity", (3,), {}),
+    ("logspace", (0, 2, 5), {}),
+    ("split", (A, 2), {"axis": 1}),
+    ("split", (A, [1, 3]), {"axis": 1}),
+    ("array_split", (V, 3), {}),
+    ("hsplit", (A, 2), {}),
+    ("vsplit", (A, [1]), {}),
+    ("dsplit", (CUBE, 2), {}),
+    ("meshgrid", (V, W[:3]), {}),
+    ("meshgrid", (V, W[:3]), {"indexing": "ij"}),
+    ("meshgrid", (V, W[:3]), {"sparse": True}),
+    ("broadcast_arrays", (V[:4], A), {}),
+    ("indices", ((2, 3),), {}),
+    ("linalg.norm", (A,), {}),
+    ("linalg.norm", (A,), {"axis": 1}),
+    ("linalg.norm", (A, "fro"), {}),
+    ("linalg.norm", (V, 1), {}),
+    ("linalg.norm", (V, onp.inf), {}),
+    ("linalg.norm", (A, 1), {}),
+    ("linalg.norm", (A, onp.inf), {"keepdims": True}),
+    ("linalg.norm", (V, 3), {}),
+    ("linalg.norm", (A,), {"axis": (0, 1)}),
+]
+
+
+def ours(x):
+    if isinstance(x, (onp.ndarray, onp.generic)):
+        return np.array(x)
+    return type(x)(ours(v) for v in x) if isinstance(x, (list, tuple)) and x and isinstance(x[0], onp.ndarray) else x
+
+
+def find(space, name):
+    for part in name.split("."):
+        space = getattr(space, part)
+    return space
+
+
+@pytest.mark.parametrize("name,args,kwargs", CASES, ids=[f"{i}-{c[0]}" for i, c in enumerate(CASES)])
+def test_as_numpy(name, args, kwargs):
+    expect = find(onp, name)(*args, **kwargs)
+    got = find(np, name)(*[ours(a) for a in args], **{k: ours(v) for k, v in kwargs.items()})
+    if isinstance(expect, (list, tuple)):
+        assert len(got) == len(expect)
+    else:
+        got, expect = [got], [expect]
+    for g, e in zip(got, expect):
+        assert g.shape == onp.shape(e)
+        onp.testing.assert_allclose(g.asnumpy(), e, rtol=2e-5, atol=1e-6)
+
+
+def test_gradients_flow_through_composed_functions():
+    x = np.array(A)
+    x.attach_grad()
+    with autograd.record():
+        y = np.linalg.norm(x) + np.split(x, 2, axis=1)[1].sum() + np.roll(x, 1, axis=0)[0].sum()
+    y.backward()
+    expect = A / onp.linalg.norm(A)
+    expect[:, 2:] += 1
+    expect[2] += 1
+    onp.testing.assert_allclose(x.grad.asnumpy(), expect, rtol=1e-5)
+
+
+def test_errors():
+    x = np.array(A)
+    with pytest.raises(ValueError, match="does not divide into 3 equal sections; array_split"):
+        np.split(x, 3, axis=1)
+    with pytest.raises(IndexError, match="axis 2 is out of range"):
+        np.split(x, 2, axis=2)
+    with pytest.raises(ValueError, match="indexing must be"):
+        np.meshgrid(x[0], x[0], indexing="yx")
+    with pytest.raises(NotImplementedError, match="singular values"):
+        np.linalg.norm(x, 2)
+    with pytest.raises(ValueError, match="do not fit axis"):
+        np.average(x, weights=np.ones(3), axis=1)
+    for module, name in (
+        (np, "concatenat"),
+        (npx, "softmaxx"),
+        (np.random, "norml"),
+        (np.linalg, "nrom"),
+        (mx.nd, "relo"),
+    ):
+        with pytest.raises(AttributeError, match="Did you mean"):
+            getattr(module, name)
+
+
+def test_default_dtypes():
+    assert str(np.array([1, 2]).dtype) == "float32" and str(np.arange(3).dtype) == "float32"
+    assert str(np.array(onp.array([1, 2])).dtype) == "int64" and str(np.zeros(2).dtype) == "float32"
+    assert (
+        str(np.array([1, 2], dtype=np.int32).dtype) == "int32" and str(np.ones(2, dtype="float64").dtype) == "float64"
+    )
+
+
+def test_print():
+    assert repr(np.array([1.0, 2.0])) == "array([1., 2.])"
+    assert repr(np.array([1, 2], dtype="int32")) == "array([1, 2], dtype=int32)"
+    assert repr(np.zeros((0, 3))) == "array([], shape=(0, 3))"
+    assert str(np.array([[1.5]])) == "[[1.5]]" and repr(np.array(2.0)) == "array(2.)"
+    assert f"{np.array(1.5):.2f}" == "1.50"
+
+
+def test_numpy_functions_on_our_arrays():
+    x, y = np.array(A), np.array(B)
+    assert isinstance(onp.add(x, y), np.ndarray) and isinstance(onp.concatenate([x, y]), np.ndarray)
+    assert isinstance(A + y, np.ndarray)
+    onp.testing.assert_allclose((A * y).asnumpy(), A * B, rtol=1e-6)
+    onp.testing.assert_allclose(onp.asarray(x), A)
+    assert onp.isclose(onp.percentile(x, 50), onp.percentile(A, 50))
+    x.attach_grad()
+    with autograd.record(), pytest.raises(ValueError, match="no counterpart with a gradient"):
+        onp.percentile(x, 50)
+
+
+def test_random_front():
+    mx.random.seed(3)
+    state = mx.random.get_state()
+    first = np.random.normal(2.0, 0.5, size=(1000,)).asnumpy()
+    assert abs(first.mean() - 2) < 0.1 and abs(first.std() - 0.5) < 0.05
+    mx.random.set_state(json.loads(json.dumps(state)))
+    onp.testing.assert_array_equal(np.random.normal(2.0, 0.5, size=(1000,)).asnumpy(), first)
+    assert np.random.rand(2, 3).shape == (2, 3) and np.random.randn(4).shape == (4,)
+    r = np.random.randint(5, size=(200,)).asnumpy()
+    assert set(r) == {0, 1, 2, 3, 4} and str(np.random.randint(0, 3, size=2).dtype) == "int64"
+    p = np.random.permutation(10)
+    assert sorted(p.tolist()) == list(range(10))
+    x = np.arange(10)
+    np.random.shuffle(x)
+    assert sorted(x.tolist()) == list(range(10))
+    c = np.random.choice(3, size=(100,), p=np.array([0.0, 0.5, 0.5])).asnumpy()
+    assert set(c) == {1, 2}
+    assert np.random.choice(np.array([7.0, 8.0]), size=3).shape == (3,)
+    b = npx.random.bernoulli(prob=0.3, size=(2000,)).asnumpy()
+    assert abs(b.mean() - 0.3) < 0.05 and set(b) == {0, 1}
+    assert npx.random.normal_n(np.zeros(3), 1.0, batch_shape=(2,)).shape == (2, 3)
+    with pytest.raises(ValueError, match="high must be above low"):
+        np.random.randint(3, 3)
+    with pytest.raises(TypeError, match="an integer is needed"):
+        mx.random.seed("abc")
+
+
+def test_files(tmp_path):
+    x, path = np.array(A), str(tmp_path / "x")
+    npx.save(path, [x, x + 1])
+    loaded = npx.load(path)
+    onp.testing.assert_array_equal(loaded[1].asnumpy(), A + 1)
+    npx.save(path, {"a": x})
+    onp.testing.assert_array_equal(mx.nd.load(path)["a"].asnumpy(), A)
+    npx.savez(path + ".npz", a=x)
+    onp.testing.assert_array_equal(npx.load(path + ".npz")["a"].asnumpy(), A)
+    with pytest.raises(TypeError, match="'a' must be an array"):
+        npx.save(path, {"a": 3})
+    with pytest.raises(OSError):
+        npx.load(str(tmp_path / "absent"))
+
+
+def test_devices():
+    assert mx.cpu() == mx.cpu(0) and str(mx.cpu()) == "cpu(0)" and mx.gpu(1) != mx.cpu(1)
+    assert mx.current_context() == mx.cpu() and mx.num_gpus() == 0 and npx.num_gpus() == 0
+    with mx.Context("cpu", 1):
+        assert mx.current_context() == mx.cpu(1)
+    assert np.ones(2).ctx == mx.cpu() and mx.Device("gpu(3)").device_id == 3
+    with pytest.raises(ValueError, match="the kind must be one of"):
+        mx.Context("tpu")
+    with pytest.raises(Exception, match="(?i)gpu"):
+        np.array([1.0], ctx=mx.gpu())
+
+
+def test_switches():
+    assert mx.util.is_np_array()
+    npx.reset_np()
+    assert not npx.is_np_array() and not npx.is_np_shape()
+    assert mx.util.use_np(npx.is_np_array)()
+    with mx.util.np_shape(True):
+        assert npx.is_np_shape()
+    npx.set_np()
+    assert npx.is_np_array()
+    with pytest.raises(ValueError, match="need NumPy shapes"):
+        npx.set_np(shape=False)
+
+
+def test_legacy_namespace():
+    x = mx.nd.array([[1, -2]])
+    assert mx.nd.relu(x).tolist() == [[1, 0]] and isinstance(x, mx.nd.NDArray)
+    assert mx.nd.concat(x, x, dim=0).shape == (2, 2) and mx.nd.stack(x, x).shape == (2, 1, 2)
+    assert mx.nd.zeros((2, 3)).shape == (2, 3) and mx.nd.full((2,), 3).tolist() == [3, 3]
