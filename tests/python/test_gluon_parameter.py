@@ -139,3 +139,8 @@ def test_dictionary_files(tmp_path):
     assert float(d["net_weight"].data().sum()) == 4
     with pytest.raises(ValueError, match="is not at the start"):
         d.save(path, strip_prefix="other_")
+
+
+def test_one_copy_on_the_cpu():
+    with pytest.raises(NotImplementedError, match="one copy on the CPU"):
+        gluon.Parameter("weight", shape=(2,)).initialize(ctx=[mx.cpu(0), mx.cpu(1)])

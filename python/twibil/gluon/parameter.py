@@ -29,6 +29,15 @@ def device_list(ctx) -> list:
     return [Device(c) for c in (ctx if isinstance(ctx, (list, tuple)) else [ctx])]
 
 
+def placement(ctx) -> list:
+    """`device_list`, for parameters. NotImplementedError for several CPUs: they are one memory, and one copy."""
+    devices = device_list(ctx)
+    if len(devices) > 1 and sum(d.device_type.startswith("cpu") for d in devices) > 1:
+        raise NotImplementedError("Parameter: one copy on the CPU is enough, as all its numbers name one memory; got "
+                                  f"{devices}")
+    return devices
+
+
 class Parameter:
     """A named array of a block.
 
@@ -113,7 +122,7 @@ class Parameter:
         default_init = default_init if default_init is not None else initializer.Uniform()
         if init is None:
             init = self.init if self.init is not None else default_init
-        self._deferred = (init, device_list(ctx if device is None else device), default_init, None)
+        self._deferred = (init, placement(ctx if device is None else device), default_init, None)
         if known(self._shape):
             self._finish_deferred_init()
         elif not self.allow_deferred_init:
@@ -235,7 +244,7 @@ class Parameter:
             data = data.astype(self.dtype)
         if self._data is None:
             self.shape = data.shape
-            devices = device_list(ctx) if ctx is not None or self._deferred is None else self._deferred[1]
+            devices = placement(ctx) if ctx is not None or self._deferred is None else self._deferred[1]
             self._deferred = (None, devices, None, data)
             self._finish_deferred_init()
         else:
@@ -245,7 +254,7 @@ class Parameter:
 
     def reset_ctx(self, ctx) -> None:
         """Moves the parameter to other devices."""
-        devices = device_list(ctx)
+        devices = placement(ctx)
         if self._data is not None:
             with autograd.pause():
                 data = next(iter(self._data.values())).detach()
