@@ -49,9 +49,16 @@ void each_tap(const ConvolutionShape& s, const Visit& visit) {
   }
 }
 
+constexpr int64_t kDepthwiseRows = 4;  // with more outputs per channel a matrix product is better
+
 template <class T>
-void forward(const ConvolutionShape& shape, const T* x, const T* w, const T* bias, T* y) {
-  const ConvolutionShape s = flattened(shape);
+void run_gather(const GatherConvolution<T>& g) {
+  if (g.channels == 1 && g.rows <= kDepthwiseRows) depthwise_convolution(g);
+  else gather_convolution(g);
+}
+
+template <class T>
+GatherConvolution<T> forward_gather(const ConvolutionShape& s, const T* x, const T* w, const T* bias, T* y) {
   const int64_t taps = volume(s.kernel);
   GatherConvolution<T> g{.images = s.batch, .groups = s.groups, .rows = s.out_channels / s.groups,
                          .channels = s.in_channels / s.groups, .src = x, .weights = w, .bias = bias, .dst = y};
@@ -70,7 +77,16 @@ void forward(const ConvolutionShape& shape, const T* x, const T* w, const T* bia
     for (size_t axis = 0; axis < 3; ++axis) tap.shift[axis] = at[axis] * s.dilation[axis] - s.pad[axis];
     g.taps.push_back(tap);
   });
-  gather_convolution(g);
+  return g;
+}
+
+template <class T>
+void weight_gradient(const ConvolutionShape& s, const T* x, const T* dy, T* dw) {
+  if (s.in_channels == s.groups && s.out_channels / s.groups <= kDepthwiseRows) {
+    depthwise_weight_gradient<T>(forward_gather<T>(s, x, nullptr, nullptr, nullptr), dy, dw);
+  } else {
+    convolution_weight_gradient(s, x, dy, dw);
+  }
 }
 
 /// Input position p receives from output o by tap t where o * stride + t * dilation - pad = p. With stride s, the s
@@ -107,7 +123,7 @@ void backward_data(const ConvolutionShape& shape, const T* dy, const T* w, const
       }
       g.taps.push_back(tap);
     });
-    gather_convolution(g);
+    run_gather(g);
   }
 }
 
@@ -198,7 +214,9 @@ void convolution_forward(DType t, const ConvolutionShape& s, const void* x, cons
   check(t, s);
   const Sizes n(s);
   dispatch_float(t, x, n.x, w, n.w, bias, s.out_channels, y, n.y,
-                 [&]<class T>(const T* xs, const T* ws, const T* bs, T* ys) { forward(s, xs, ws, bs, ys); });
+                 [&]<class T>(const T* xs, const T* ws, const T* bs, T* ys) {
+                   run_gather(forward_gather(flattened(s), xs, ws, bs, ys));
+                 });
 }
 
 void convolution_backward_data(DType t, const ConvolutionShape& s, const void* dy, const void* w, const void* bias,
@@ -213,7 +231,7 @@ void convolution_backward_weights(DType t, const ConvolutionShape& s, const void
   check(t, s);
   const Sizes n(s);
   dispatch_float(t, x, n.x, dy, n.y, nullptr, 0, dw, n.w, [&]<class T>(const T* xs, const T* ys, const T*, T* ws) {
-    convolution_weight_gradient(flattened(s), xs, ys, ws);
+    weight_gradient(flattened(s), xs, ys, ws);
   });
 }
 

@@ -29,8 +29,15 @@ struct GatherConvolution {
   int64_t dst_size[3], dst_start[3], dst_stride[3], count[3];
 };
 
-/// T is float or double.
+/// T is float or double, here and below.
 template <class T>
 void gather_convolution(const GatherConvolution<T>& g);
+
+/// The same for groups of one channel.
+template <class T>
+void depthwise_convolution(const GatherConvolution<T>& g);
+/// dw, laid out as the weights, from dy, laid out as dst, of a forward convolution with groups of one channel.
+template <class T>
+void depthwise_weight_gradient(const GatherConvolution<T>& g, const T* dy, T* dw);
 
 }  // namespace twibil::kernels

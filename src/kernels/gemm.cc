@@ -298,6 +298,67 @@ void dot(const T* a, int64_t a_step, int64_t rows, const T* b, int64_t b_step, i
   }
 }
 
+// ---- One channel ----------------------------------------------------------------------------------------------------
+
+template <class T, int NV>
+HWY_INLINE void stencil_part(const T* b, const int64_t* offsets, const T* weights, int64_t taps, T bias, int64_t columns,
+                             T* c) {
+  const Tag<T> d;
+  Vector<T> sum[NV];
+#pragma GCC unroll 4
+  for (int v = 0; v < NV; ++v) sum[v] = hn::Set(d, bias);
+  for (int64_t t = 0; t < taps; ++t) {
+    const Vector<T> w = hn::Set(d, weights[t]);
+#pragma GCC unroll 4
+    for (int v = 0; v < NV; ++v) sum[v] = hn::MulAdd(w, hn::LoadU(d, b + offsets[t] + v * kLanes<T>), sum[v]);
+  }
+#pragma GCC unroll 4
+  for (int v = 0; v + 1 < NV; ++v) hn::StoreU(sum[v], d, c + v * kLanes<T>);
+  const int64_t last = columns - (NV - 1) * kLanes<T>;
+  if (last >= kLanes<T>) hn::StoreU(sum[NV - 1], d, c + (NV - 1) * kLanes<T>);
+  else store_n(sum[NV - 1], c + (NV - 1) * kLanes<T>, last);
+}
+
+template <class T>
+void stencil(const T* b, const int64_t* offsets, const T* weights, int64_t taps, T bias, int64_t columns, T* c) {
+  constexpr int64_t kWide = 4 * kLanes<T>;
+  int64_t j = 0;
+  for (; j + kWide <= columns; j += kWide) stencil_part<T, 4>(b + j, offsets, weights, taps, bias, kWide, c + j);
+  for (; j < columns; j += kLanes<T>) stencil_part<T, 1>(b + j, offsets, weights, taps, bias, columns - j, c + j);
+}
+
+template <class T, int NT>
+HWY_INLINE void correlate_taps(const T* a, int64_t a_step, const T* b, int64_t b_step, const int64_t* offsets,
+                               int64_t rows, int64_t columns, T* sums) {
+  const Tag<T> d;
+  Vector<T> sum[NT];
+#pragma GCC unroll 8
+  for (int t = 0; t < NT; ++t) sum[t] = hn::Zero(d);
+  for (int64_t i = 0; i < rows; ++i, a += a_step, b += b_step) {
+    int64_t j = 0;
+    for (; j + kLanes<T> <= columns; j += kLanes<T>) {
+      const Vector<T> x = hn::LoadU(d, a + j);
+#pragma GCC unroll 8
+      for (int t = 0; t < NT; ++t) sum[t] = hn::MulAdd(x, hn::LoadU(d, b + offsets[t] + j), sum[t]);
+    }
+    if (j == columns) continue;
+    const Vector<T> x = load_n(a + j, columns - j);
+#pragma GCC unroll 8
+    for (int t = 0; t < NT; ++t) sum[t] = hn::MulAdd(x, load_n(b + offsets[t] + j, columns - j), sum[t]);
+  }
+#pragma GCC unroll 8
+  for (int t = 0; t < NT; ++t) sums[t] += hn::GetLane(hn::SumOfLanes(d, sum[t]));
+}
+
+template <class T>
+void correlate(const T* a, int64_t a_step, const T* b, int64_t b_step, const int64_t* offsets, int64_t taps, int64_t rows,
+               int64_t columns, T* sums) {
+  int64_t t = 0;
+  for (; t + 5 <= taps; t += 5) correlate_taps<T, 5>(a, a_step, b, b_step, offsets + t, rows, columns, sums + t);
+  for (; t + 3 <= taps; t += 3) correlate_taps<T, 3>(a, a_step, b, b_step, offsets + t, rows, columns, sums + t);
+  for (; t < taps; ++t) correlate_taps<T, 1>(a, a_step, b, b_step, offsets + t, rows, columns, sums + t);
+}
+
 // ---- Transposition --------------------------------------------------------------------------------------------------
 
 // 4 x 4 floats in 128-bit vectors: half a cycle per element, and the same code for every target.
@@ -346,6 +407,8 @@ const GemmTiles<T>& make_tiles() {
     if constexpr (kWidest == 3) fill_rows<T, 3, kMaxRows[3]>(t);
     t.direct = direct<T>;
     t.dot = dot<T>;
+    t.stencil = stencil<T>;
+    t.correlate = correlate<T>;
     t.transpose = transpose<T>;
     return t;
   }();

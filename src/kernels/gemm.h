@@ -64,6 +64,11 @@ struct GemmTiles {
   /// c[i * c_step + j] (+)= sum over k of a[i * a_step + k] * b[j * b_step + k] + bias[j]: both read along their rows.
   void (*dot)(const T* a, int64_t a_step, int64_t rows, const T* b, int64_t b_step, int64_t columns, int64_t depth,
               T* c, int64_t c_step, bool accumulate, const T* bias);
+  /// c[j] = bias + sum over t of weights[t] * b[offsets[t] + j], for j < columns; reads a little behind the last column.
+  void (*stencil)(const T* b, const int64_t* offsets, const T* weights, int64_t taps, T bias, int64_t columns, T* c);
+  /// sums[t] += sum over i, j of a[i * a_step + j] * b[offsets[t] + i * b_step + j], for i < rows, j < columns.
+  void (*correlate)(const T* a, int64_t a_step, const T* b, int64_t b_step, const int64_t* offsets, int64_t taps,
+                    int64_t rows, int64_t columns, T* sums);
   /// dst[j * dst_step + i] = src[i * src_step + j] for i < rows, j < columns.
   void (*transpose)(const T* src, int64_t src_step, int64_t rows, int64_t columns, T* dst, int64_t dst_step);
 };

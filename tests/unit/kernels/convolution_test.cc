@@ -63,43 +63,52 @@ void expect_near(const std::vector<T>& got, const std::vector<double>& sum, cons
   }
 }
 
-/// All three passes against sums in double; the tolerance is relative to the sum of absolute products.
+/// A convolution's data and its three results as sums in double, with the sums of the products' absolute values.
 template <class T>
-void check(const ConvolutionShape& s, double tolerance) {
-  const auto x = random_values<T>(x_size(s), 1), w = random_values<T>(w_size(s), 2), dy = random_values<T>(y_size(s), 3);
-  const auto bias = random_values<T>(s.out_channels, 4), in_bias = random_values<T>(s.in_channels, 5);
-  std::vector<T> y(dy.size(), T(99.f)), dx(x.size(), T(99.f)), dw(w.size(), T(99.f)), dbias(bias.size(), T(99.f));
-  std::vector<double> y_sum(y.size()), dx_sum(x.size()), dw_sum(w.size()), db_sum(bias.size());
-  std::vector<double> y_scale(y.size()), dx_scale(x.size()), dw_scale(w.size()), db_scale(bias.size());
-  for (size_t i = 0; i < y.size(); ++i) {
-    const size_t c = i / static_cast<size_t>(volume(s.out)) % bias.size();
-    y_sum[i] = in_double(bias[c]);
-    y_scale[i] = std::abs(y_sum[i]);
-    db_sum[c] += in_double(dy[i]);
-    db_scale[c] += std::abs(in_double(dy[i]));
+struct Case {
+  ConvolutionShape s;
+  std::vector<T> x, w, dy, bias, in_bias;
+  std::vector<double> y, dx, dw, dbias, y_scale, dx_scale, dw_scale, dbias_scale;
+
+  explicit Case(const ConvolutionShape& shape)
+      : s(shape), x(random_values<T>(x_size(s), 1)), w(random_values<T>(w_size(s), 2)), dy(random_values<T>(y_size(s), 3)),
+        bias(random_values<T>(s.out_channels, 4)), in_bias(random_values<T>(s.in_channels, 5)), y(dy.size()), dx(x.size()),
+        dw(w.size()), dbias(bias.size()), y_scale(y.size()), dx_scale(x.size()), dw_scale(w.size()), dbias_scale(bias.size()) {
+    for (size_t i = 0; i < y.size(); ++i) {
+      const size_t c = i / static_cast<size_t>(volume(s.out)) % bias.size();
+      add(y[i], y_scale[i], in_double(bias[c]));
+      add(dbias[c], dbias_scale[c], in_double(dy[i]));
+    }
+    for (size_t i = 0; i < x.size(); ++i) {
+      add(dx[i], dx_scale[i], in_double(in_bias[i / static_cast<size_t>(volume(s.in)) % in_bias.size()]));
+    }
+    each_product(s, [&](int64_t i, int64_t j, int64_t k) {
+      const double a = in_double(x[i]), b = in_double(w[j]), g = in_double(dy[k]);
+      add(y[k], y_scale[k], a * b);
+      add(dx[i], dx_scale[i], g * b);
+      add(dw[j], dw_scale[j], g * a);
+    });
   }
-  for (size_t i = 0; i < x.size(); ++i) {
-    dx_sum[i] = in_double(in_bias[i / static_cast<size_t>(volume(s.in)) % in_bias.size()]);
-    dx_scale[i] = std::abs(dx_sum[i]);
-  }
-  const auto add = [](double& sum, double& scale, double product) {
+  static void add(double& sum, double& scale, double product) {
     sum += product;
     scale += std::abs(product);
-  };
-  each_product(s, [&](int64_t i, int64_t j, int64_t k) {
-    add(y_sum[k], y_scale[k], in_double(x[i]) * in_double(w[j]));
-    add(dx_sum[i], dx_scale[i], in_double(dy[k]) * in_double(w[j]));
-    add(dw_sum[j], dw_scale[j], in_double(dy[k]) * in_double(x[i]));
-  });
+  }
+};
+
+/// All three passes; the tolerance is relative to the sum of absolute products.
+template <class T>
+void check(const Case<T>& c, double tolerance) {
   const DType t = dtype_of<T>;
-  convolution_forward(t, s, x.data(), w.data(), bias.data(), y.data());
-  expect_near(y, y_sum, y_scale, tolerance, "y " + describe(s));
-  convolution_backward_data(t, s, dy.data(), w.data(), in_bias.data(), dx.data());
-  expect_near(dx, dx_sum, dx_scale, tolerance, "dx " + describe(s));
-  convolution_backward_weights(t, s, x.data(), dy.data(), dw.data());
-  expect_near(dw, dw_sum, dw_scale, tolerance, "dw " + describe(s));
-  convolution_backward_bias(t, s.batch, s.out_channels, volume(s.out), dy.data(), dbias.data());
-  expect_near(dbias, db_sum, db_scale, tolerance, "dbias " + describe(s));
+  const ConvolutionShape& s = c.s;
+  std::vector<T> y(c.y.size(), T(99.f)), dx(c.dx.size(), T(99.f)), dw(c.dw.size(), T(99.f)), dbias(c.dbias.size(), T(99.f));
+  convolution_forward(t, s, c.x.data(), c.w.data(), c.bias.data(), y.data());
+  expect_near(y, c.y, c.y_scale, tolerance, "y " + describe(s));
+  convolution_backward_data(t, s, c.dy.data(), c.w.data(), c.in_bias.data(), dx.data());
+  expect_near(dx, c.dx, c.dx_scale, tolerance, "dx " + describe(s));
+  convolution_backward_weights(t, s, c.x.data(), c.dy.data(), dw.data());
+  expect_near(dw, c.dw, c.dw_scale, tolerance, "dw " + describe(s));
+  convolution_backward_bias(t, s.batch, s.out_channels, volume(s.out), c.dy.data(), dbias.data());
+  expect_near(dbias, c.dbias, c.dbias_scale, tolerance, "dbias " + describe(s));
 }
 
 using Axes = std::vector<int64_t>;
@@ -142,21 +151,32 @@ std::vector<ConvolutionShape> shapes() {
   return all;
 }
 
+/// The sums are made once, for all instruction sets.
+template <class T>
+const std::vector<Case<T>>& cases() {
+  static const std::vector<Case<T>> all = [] {
+    std::vector<Case<T>> made;
+    for (const ConvolutionShape& s : shapes()) made.emplace_back(s);
+    return made;
+  }();
+  return all;
+}
+
 TEST_P(Convolution, MatchesDouble) {
-  for (const ConvolutionShape& s : shapes()) {
-    check<float>(s, 2e-6);
+  for (const auto& c : cases<float>()) {
+    check(c, 2e-6);
     if (HasFatalFailure()) return;
   }
 }
 TEST_P(Convolution, MatchesDoubleInFloat64) {
-  for (const ConvolutionShape& s : shapes()) {
-    check<double>(s, 1e-14);
+  for (const auto& c : cases<double>()) {
+    check(c, 1e-14);
     if (HasFatalFailure()) return;
   }
 }
 TEST_P(Convolution, HalvesComputeInFloat) {
-  check<float16>(shape(1, 5, 6, 1, {9, 10}, {3, 3}, {}, {}, {1, 1}), 1.0 / 1024);
-  check<bfloat16>(shape(1, 5, 6, 1, {9, 10}, {3, 3}, {2, 2}, {}, {1, 1}), 1.0 / 128);
+  check(Case<float16>(shape(1, 5, 6, 1, {9, 10}, {3, 3}, {}, {}, {1, 1})), 1.0 / 1024);
+  check(Case<bfloat16>(shape(1, 5, 6, 1, {9, 10}, {3, 3}, {2, 2}, {}, {1, 1})), 1.0 / 128);
 }
 
 TEST_P(Convolution, SameBitsForAnyNumberOfThreads) {
