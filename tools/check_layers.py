@@ -5,8 +5,9 @@
   check_layers.py [ROOT]
 
 Prints one line an offence and exits with 1 if there is any. Also refuses includes of files that do not exist, and cycles.
-A line that must write an operator's name as a string says why: `// names an operator: REASON`. As a line of its own among
-the first five of a file the comment covers the whole file. Every use of it is printed.
+A statement that must write an operator's name as a string says why, on its line or the line above:
+`// layers: operator names (REASON)`. Among the first five lines of a file the comment covers the whole file. Every use of it
+is printed. In the bindings, where Python's own words are strings too, only names that are looked up count.
 """
 import re
 import sys
@@ -27,7 +28,8 @@ ALLOWED = {
 }
 EXTERNAL = {"hwy"}  # quoted by its own convention
 TEXTUAL_SUFFIXES = {".h", ".cc", ".inc"}
-MARKER = re.compile(r"//.*\bnames an operator: \S+")
+MARKER = re.compile(r"// layers: operator names \(.+\)")
+LOOKUP = re.compile(r"\b(?:require|find|lookup)\w*\(\s*$")  # what stands before a name that is looked up
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+(?:"([^"]+)"|<((?:%s)/[^>]+)>)' % "|".join(ALLOWED), re.M)
 COMMENT_OR_STRING = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
 DECLARATION = re.compile(r"\bTW_OP(?:_\w+)?\(\s*\"?(\w+)")
@@ -92,25 +94,36 @@ def operator_names(root):
     return names
 
 
+def marked_lines(lines):
+    """Numbers of the lines under a marker: to the end of the statement, or all where it stands at the top."""
+    numbers = set()
+    for number, line in enumerate(lines, 1):
+        if MARKER.search(line):
+            end = number
+            while end < len(lines) and ";" not in lines[end - 1].split("//")[0]:
+                end += 1
+            numbers.update(range(number, (len(lines) if number <= 5 else end) + 1))
+    return numbers
+
+
 def check_names(root, names, problems, marked):
     paths = [path for folder, _, path in sources(root) if folder != "ops"]
-    paths += sorted((root / "python/bindings").rglob("*.cc")) + sorted((root / "python/bindings").rglob("*.h"))
-    for path in paths:
+    bindings = [path for path in sorted((root / "python/bindings").rglob("*")) if path.suffix in TEXTUAL_SUFFIXES]
+    for path in paths + bindings:
         text = path.read_text()
-        lines = text.splitlines()
-        covered = any(line.startswith("//") and MARKER.search(line) for line in lines[:5])
-        if covered:
-            marked.append(f"{path.relative_to(root)}: whole file")
-            continue
+        allowed = marked_lines(text.splitlines())
         for match in COMMENT_OR_STRING.finditer(text):
             literal = match[0]
             if not literal.startswith('"') or literal[1:-1] not in names:
                 continue
+            if path in bindings and not LOOKUP.search(text, max(0, match.start() - 40), match.start()):
+                continue
             number = text.count("\n", 0, match.start()) + 1
-            if MARKER.search(lines[number - 1]):
-                marked.append(f"{path.relative_to(root)}:{number}: {literal}")
+            where = f"{path.relative_to(root)}:{number}"
+            if number in allowed:
+                marked.append(f"{where}: {literal}")
             else:
-                problems.append(f"{path.relative_to(root)}:{number}: names the operator {literal} outside src/ops")
+                problems.append(f"{where}: names the operator {literal} outside src/ops")
 
 
 def main(root):

@@ -38,7 +38,7 @@ def test_clean_tree_passes(tmp_path):
     ("src/ir/gone.cc", '#include "base/gone.h"\n', "src/ir/gone.cc:1: includes 'base/gone.h', which does not exist"),
     ("src/ir/near.cc", '#include "graph.h"\n', "src/ir/near.cc:1: 'graph.h' must be written relative to src/"),
     ("src/passes/fold.cc", 'auto x = f(1,\n  "relu");\n', 'src/passes/fold.cc:2: names the operator "relu" outside src/ops'),
-    ("python/bindings/call.cc", 'call("relu");\n', 'python/bindings/call.cc:1: names the operator "relu"'),
+    ("python/bindings/call.cc", 'require_op("relu");\n', 'python/bindings/call.cc:1: names the operator "relu"'),
 ])
 def test_planted_offence_is_seen(tmp_path, name, text, complaint):
     code, output = check(tmp_path, {**CLEAN, name: text})
@@ -53,11 +53,19 @@ def test_cycle_is_seen(tmp_path):
     assert "include cycle ir/a.h -> ir/b.h -> ir/a.h" in output
 
 
-def test_comments_and_marked_lines_may_name_operators(tmp_path):
-    text = '// about "relu"\ncall("relu");  // names an operator: the test of the marker\ncall("relu6");\n'
+def test_comments_and_marked_statements_may_name_operators(tmp_path):
+    text = ('// about "relu"\n\n\n\n\n\n// layers: operator names (the test of the marker)\n'
+            'call("x",\n  "relu");\ncall("relu6");\n')
     code, output = check(tmp_path, {**CLEAN, "src/passes/fold.cc": text})
     assert code == 0
-    assert 'marked: src/passes/fold.cc:2: "relu"' in output
+    assert 'marked: src/passes/fold.cc:9: "relu"' in output
+    code, output = check(tmp_path, {"src/passes/fold.cc": text + 'call("relu");\n'})
+    assert code == 1
+    assert 'src/passes/fold.cc:11: names the operator "relu"' in output
+
+
+def test_words_of_python_are_no_lookups(tmp_path):
+    assert check(tmp_path, {**CLEAN, "python/bindings/call.cc": 'keyword("relu");\n'})[0] == 0
 
 
 def test_this_checkout_passes():
