@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/apply.h"
+
+#include <vector>
+
+#include "ir/modes.h"
+
+namespace twibil {
+
+constinit thread_local Modes modes;
+ApplyFunction apply_hook = nullptr;
+
+DType default_float() { return DType::float32; }
+
+static Vals collect(const OpDef& op, Value** out) {
+  Vals result;
+  for (int k = 0; k < op.visible_outputs(); ++k) result.push_back(Val::adopt(out[k]));
+  return result;
+}
+
+Vals apply_all(const OpDef& op, const void* attrs, std::span<const Val> in) {
+  Value* few[8];
+  std::vector<Value*> many;
+  Value** values = few;
+  if (in.size() > 8) many.resize(in.size()), values = many.data();
+  for (size_t i = 0; i < in.size(); ++i) values[i] = in[i].get();
+  Value* out[6] = {};
+  apply_hook(op, attrs, {values, in.size()}, out);
+  return collect(op, out);
+}
+
+Val apply(const OpDef& op, const void* attrs, std::initializer_list<Val> in) {
+  return apply_all(op, attrs, {in.begin(), in.size()})[0];
+}
+
+}  // namespace twibil

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+// OpDef: everything about one operator, as one constant. Front ends, runtime, passes and tests ask it for facts;
+// nobody else knows an operator by name.
+#pragma once
+#include <array>
+#include <concepts>
+
+#include "base/program.h"
+#include "ir/attr.h"
+#include "ir/value.h"
+
+namespace twibil {
+
+struct OpDef;
+
+// ---- dtypes -------------------------------------------------------------------------------------------------------
+using DTypeSet = uint16_t;
+constexpr DTypeSet bit_of(DType t) { return static_cast<DTypeSet>(1u << static_cast<int>(t)); }
+inline constexpr DTypeSet kBool = bit_of(DType::bool_);
+inline constexpr DTypeSet kInts = bit_of(DType::int8) | bit_of(DType::uint8) | bit_of(DType::int32) | bit_of(DType::int64);
+inline constexpr DTypeSet kHalves = bit_of(DType::float16) | bit_of(DType::bfloat16);
+inline constexpr DTypeSet kFloats = kHalves | bit_of(DType::float32) | bit_of(DType::float64);
+inline constexpr DTypeSet kReals = kInts | kFloats;
+inline constexpr DTypeSet kAll = kBool | kReals;
+constexpr bool contains(DTypeSet set, DType t) { return (set >> static_cast<int>(t)) & 1; }
+
+// ---- inputs and outputs -------------------------------------------------------------------------------------------
+enum class SlotKind : uint8_t { required, optional, variadic, aux };  // aux: state that the operator updates
+struct Slot {
+  const char* name = nullptr;
+  SlotKind kind = SlotKind::required;
+  const char* doc = nullptr;
+};
+
+/// What a kernel sees of an array.
+struct Buffer {
+  std::byte* data = nullptr;
+  const int64_t* dims = nullptr;
+  const int64_t* strides = nullptr;  // in elements; null: row-major
+  int64_t size = 0;
+  DType dtype = kUnknownDType;
+  uint8_t rank = 0;
+  bool present() const { return dtype != kUnknownDType; }
+  template <class T> T* as() const { return reinterpret_cast<T*>(data); }
+  std::span<const int64_t> shape() const { return {dims, rank}; }
+  int64_t dim(int i) const { return dims[i]; }
+};
+struct RandomKey {
+  uint64_t seed = 0, counter = 0;
+};
+/// One run of a kernel.
+struct Call {
+  const OpDef& op;
+  std::span<const Buffer> in;
+  std::span<Buffer> out;
+  bool training = false;  // for operators with .trains
+  RandomKey key;          // for operators with .random
+  /// Allocates output k once its shape is known; for operators with .data_dependent.
+  std::byte* allocate(int k, const Shape& shape) {
+    return allocate_output(*this, k, shape);
+  }
+  std::byte* (*allocate_output)(Call&, int, const Shape&) = nullptr;
+  void* owner = nullptr;
+};
+
+using SigsIn = std::span<const Sig>;
+using SigsOut = std::span<Sig>;
+using InferFunction = void (*)(const void* attrs, SigsIn in, SigsOut out);
+using KernelFunction = void (*)(const void* attrs, Call& call);
+using ViewFunction = Layout (*)(const void* attrs, const Layout& x);
+
+// ---- gradients ----------------------------------------------------------------------------------------------------
+/// A short list of values; entries may be null.
+class Vals {
+ public:
+  Vals() = default;
+  Vals(std::initializer_list<Val> list) {
+    for (const Val& v : list) push_back(v);
+  }
+  void push_back(Val v);
+  int size() const { return size_; }
+  Val& operator[](int i) { return i < kInPlace ? items_[i] : more_[i - kInPlace]; }
+  const Val& operator[](int i) const { return i < kInPlace ? items_[i] : more_[i - kInPlace]; }
+
+ private:
+  static constexpr int kInPlace = 4;
+  Val items_[kInPlace];
+  std::unique_ptr<Val[]> more_;
+  int size_ = 0, room_ = 0;
+};
+
+/// What a gradient rule may ask. Values outside the operator's `needs` come as shape only.
+class Grad {
+ public:
+  virtual Val x(int i) const = 0;         // input; null when absent
+  virtual Val y(int i = 0) const = 0;     // output
+  virtual Val dy(int i = 0) const = 0;    // gradient of output i; zeros when nothing arrived there
+  virtual bool has_dy(int i) const = 0;   // whether something arrived (to skip work)
+  virtual bool wants(int i) const = 0;    // whether anybody asks for the gradient of input i
+  virtual int inputs() const = 0;
+  virtual bool training() const = 0;
+  virtual RandomKey key() const = 0;
+
+ protected:
+  ~Grad() = default;
+};
+using GradFunction = Vals (*)(const void* attrs, const Grad& g);
+using PredictFunction = Vals (*)(const void* attrs, std::span<const Val> in);
+
+/// Bits of `needs`: which inputs and outputs a gradient reads as data.
+using NeedsMask = uint32_t;
+constexpr NeedsMask X(int i) { return 1u << i; }
+constexpr NeedsMask Y(int i) { return 1u << (16 + i); }
+inline constexpr NeedsMask kNeedsNothing = 0, X0 = X(0), X1 = X(1), X2 = X(2), Y0 = Y(0), Y1 = Y(1), Y2 = Y(2);
+inline constexpr NeedsMask kAllInputs = 0xffff;  // variadic operators
+
+/// How a pointwise operator's result type follows from its inputs.
+enum class Rule : uint8_t {
+  same,      // the promoted type
+  floating,  // the promoted type, integers and bool become the default float
+  compare,   // bool
+  arithmetic // as same, but bool becomes int64 (sums of bools are counts)
+};
+/// What passes may do with an operator without knowing its name.
+enum class Role : uint8_t { none, accumulate, identity, sum_to_like, zeros_like, ones_like, cast, copy, assign, broadcast_like };
+enum class Fusion : uint8_t { none, reduce_last, matrix };
+struct Pair {  // output shares or updates input
+  int8_t output = -1, input = -1;
+};
+
+// ---- samples ------------------------------------------------------------------------------------------------------
+enum class Domain : uint8_t {
+  real,      // about -2 to 2, with zeros and ties among them
+  positive,  // 0.1 to 3
+  unit,      // -0.9 to 0.9
+  above_one, // 1.1 to 4
+  index,     // integers 0 to bound - 1
+  boolean,
+  boxes,     // last axis: x1 < x2, y1 < y2 in [0, 1]
+  integer    // small whole numbers, -4 to 4
+};
+struct SampleInput {
+  int16_t dims[6] = {};
+  int8_t rank = -1;  // absent
+  Domain domain = Domain::real;
+  int16_t bound = 0;
+  constexpr SampleInput() = default;
+  constexpr SampleInput(std::initializer_list<int> shape, Domain d = Domain::real, int limit = 0)
+      : rank(static_cast<int8_t>(shape.size())), domain(d), bound(static_cast<int16_t>(limit)) {
+    int i = 0;
+    for (int s : shape) dims[i++] = static_cast<int16_t>(s);
+  }
+};
+inline constexpr SampleInput kAbsent{};
+struct Sample {
+  std::array<SampleInput, 6> in = {};
+  const char* attrs = "";       // "axis=1, keepdims=True"
+  bool smooth = true;           // finite differences apply (no kink or tie is met)
+};
+
+// ---- the definition -----------------------------------------------------------------------------------------------
+struct OpDef {
+  const char* name = nullptr;                    // C++ and graph name
+  const char* doc = nullptr;                     // one sentence, present tense; more lines may follow
+  std::array<const char*, 10> names = {};        // public names: "np.sum", "npx.relu", "ndarray.sum" (a method), "nd.sum"
+  AttrSchema attrs = {};
+  std::array<Slot, 14> in = {};
+  std::array<const char*, 6> out = {};
+  int8_t visible = 0;                            // outputs that users see; 0: all
+  // pointwise operators: the formula gives shape, kernel, and with auto_grad the gradient
+  const Program* program = nullptr;
+  Rule rule = Rule::same;
+  // all others
+  InferFunction infer = nullptr;
+  DTypeSet types = 0;                            // accepted by the kernel (of the promoted type, for pointwise)
+  KernelFunction kernel = nullptr;
+  bool strided = false;                          // the kernel honours strides; otherwise inputs arrive row-major
+  ViewFunction view = nullptr;                   // replaces infer and kernel where the result can be a view
+  // gradient
+  NeedsMask needs = 0;
+  GradFunction grad = nullptr;
+  bool auto_grad = false;                        // derive the formula
+  const char* no_grad = nullptr;                 // why there is none
+  // facts
+  std::array<Pair, 3> inplace = {};              // output k may use the memory of input i
+  std::array<Pair, 6> updates = {};              // output k *is* input i, written in place
+  Role role = Role::none;
+  Fusion fuse = Fusion::none;
+  bool random = false, trains = false, data_dependent = false;
+  bool creates = false;                          // has no array input: shape and dtype come from attributes
+  bool heavy = false;                            // cost grows faster than its bytes (matrix products, convolutions)
+  double (*cost)(const void* attrs, SigsIn in, SigsIn out) = nullptr;  // arithmetic operations, for heavy ones
+  PredictFunction predict = nullptr;             // what a .trains operator is outside training
+  std::array<Sample, 6> samples = {};
+
+  constexpr int inputs() const {
+    int n = 0;
+    while (n < static_cast<int>(in.size()) && in[n].name) ++n;
+    return n;
+  }
+  constexpr int outputs() const {
+    int n = 0;
+    while (n < static_cast<int>(out.size()) && out[n]) ++n;
+    return n ? n : 1;
+  }
+  constexpr int visible_outputs() const { return visible ? visible : outputs(); }
+  constexpr bool variadic() const { return inputs() && in[inputs() - 1].kind == SlotKind::variadic; }
+  constexpr bool pointwise() const { return program != nullptr; }
+};
+
+/// Refuses, while compiling, a definition that lacks a part. Write TW_OP(name) = whole({ ... });
+constexpr OpDef whole(OpDef d) {
+  auto need = [](bool held, const char* what) {
+    if (!held) throw what;
+  };
+  need(d.name && d.doc, "an operator needs a name and a doc");
+  need(d.program || d.view || (d.infer && d.kernel), "an operator needs a formula, a view, or infer and kernel");
+  need(d.view || d.types != 0, "an operator needs the set of dtypes that its kernel has");
+  need(d.grad || d.auto_grad || d.no_grad, "an operator needs a gradient or a reason to have none");
+  need(!d.auto_grad || d.program, "only a formula can be derived");
+  return d;
+}
+
+// ---- rules from lambdas -------------------------------------------------------------------------------------------
+template <class F>
+concept Captureless = std::is_empty_v<F> && std::is_default_constructible_v<F>;
+
+template <class A, Captureless F>
+constexpr InferFunction infer_rule(F) {
+  return [](const void* a, SigsIn in, SigsOut out) { F{}(*static_cast<const A*>(a), in, out); };
+}
+template <class A, Captureless F>
+constexpr KernelFunction cpu_rule(F) {
+  return [](const void* a, Call& c) { F{}(*static_cast<const A*>(a), c); };
+}
+template <class A, Captureless F>
+constexpr ViewFunction view_rule(F) {
+  return [](const void* a, const Layout& x) -> Layout { return F{}(*static_cast<const A*>(a), x); };
+}
+template <class A, Captureless F>
+constexpr GradFunction grad_rule(F) {
+  return [](const void* a, const Grad& g) -> Vals { return F{}(*static_cast<const A*>(a), g); };
+}
+struct NoAttrs {};
+
+}  // namespace twibil
+
+/// TW_OP(softmax) = whole({.name = "softmax", ...}); defines op_softmax and links it into the registry.
+#define TW_OP(id)                                                        \
+  extern const ::twibil::OpDef op_##id;                                  \
+  static const ::twibil::Registration registration_##id(op_##id);        \
+  constexpr ::twibil::OpDef op_##id

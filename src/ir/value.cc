@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/value.h"
+
+#include <cstring>
+#include <new>
+
+#include "ir/node.h"
+#include "memory/allocator.h"
+
+namespace twibil {
+
+bool counts_are_plain = false;
+
+int64_t Value::huge_size() const { return Shape(shape()).size(); }
+
+void Value::copy_strides(int64_t* out) const {
+  if (has(kStrided)) std::copy(strides, strides + rank(), out);
+  else contiguous_strides(shape(), out);
+}
+
+Layout Value::layout() const {
+  Layout l;
+  l.shape = Shape(shape());
+  copy_strides(l.strides);
+  return l;
+}
+
+// The head of a block whose data is not decided yet.
+static Value* new_block(DType dtype, std::span<const int64_t> dims, uint64_t flags) {
+  TW_CHECK(dims.size() <= kMaxRank, value, "arrays have at most ", kMaxRank, " dimensions; got ", dims.size());
+  for (int64_t d : dims) TW_CHECK(d >= 0, value, "shape ", dims, ": sizes must not be negative");
+  int64_t size = checked_product(dims);
+  checked_mul(size, size_of(dtype));
+  Value* v = static_cast<Value*>(allocate_block(sizeof(Value)));
+  v->self = v;
+  new (&v->count) std::atomic<uint32_t>(1);
+  v->device = 0;
+  bool huge = size > 0xffffffff;
+  v->word = static_cast<uint64_t>(dtype) | static_cast<uint64_t>(dims.size()) << 8 | flags | (huge ? kHuge : 0) |
+            (huge ? 0 : static_cast<uint64_t>(size) << 32);
+  v->data = nullptr;
+  v->root = v;
+  new (&v->variable) std::atomic<Variable*>(nullptr);
+  for (size_t i = 0; i < kMaxRank; ++i) v->dims[i] = i < dims.size() ? dims[i] : 0;
+  v->node = nullptr;
+  v->node_output = 0;
+  v->version = 0;
+  v->bytes = 0;
+  v->release_data = nullptr;
+  v->release_context = nullptr;
+  v->leaf = nullptr;
+  return v;
+}
+
+Value* new_value(DType dtype, std::span<const int64_t> dims) {
+  Value* v = new_block(dtype, dims, 0);
+  int64_t bytes = v->size() * size_of(dtype);
+  try {
+    v->data = static_cast<std::byte*>(allocate_data(static_cast<size_t>(bytes)));
+  } catch (...) {
+    free_block(v, sizeof(Value));
+    throw;
+  }
+  v->bytes = bytes;
+  return v;
+}
+
+Value* new_ghost(const Value& like) { return new_block(like.dtype(), like.shape(), kGhost); }
+
+Value* new_view(Value& base, const Layout& layout) {
+  int64_t row_major[kMaxRank];
+  contiguous_strides(layout.shape, row_major);
+  bool strided = false;
+  for (int i = 0; i < layout.shape.rank(); ++i)
+    strided |= layout.shape[i] > 1 && layout.strides[i] != row_major[i];
+  if (layout.shape.size() == 0) strided = false;
+  Value* v = new_block(base.dtype(), layout.shape, kView | (strided ? kStrided : 0) | (base.word & kReadOnly));
+  if (strided) std::copy(layout.strides, layout.strides + layout.shape.rank(), v->strides);
+  v->data = base.data + layout.offset * size_of(base.dtype());
+  v->root = base.root;
+  v->device = base.device;
+  retain(v->root);
+  return v;
+}
+
+Value* new_alias(Value& base) {
+  if (base.has(kGhost)) return new_ghost(base);
+  Value* v = new_view(base, base.layout());
+  v->word |= base.word & kWeak;
+  return v;
+}
+
+Value* new_borrowed(DType dtype, std::span<const int64_t> dims, const int64_t* strides, void* data, bool read_only,
+                    void (*release_data)(void*), void* context) {
+  Value* v = new_block(dtype, dims, read_only ? kReadOnly : 0);
+  if (strides) {
+    int64_t row_major[kMaxRank];
+    contiguous_strides(dims, row_major);
+    bool strided = false;
+    for (size_t i = 0; i < dims.size(); ++i) strided |= dims[i] > 1 && strides[i] != row_major[i];
+    if (strided && v->size()) {
+      v->word |= kStrided;
+      std::copy(strides, strides + dims.size(), v->strides);
+    }
+  }
+  v->data = static_cast<std::byte*>(data);
+  v->release_data = release_data;
+  v->release_context = context;
+  return v;
+}
+
+template <class T>
+static Value* weak(T number, DType dtype) {
+  Value* v = new_value(dtype, {});
+  v->word |= kWeak;
+  std::memcpy(v->data, &number, sizeof number);
+  return v;
+}
+Value* new_weak(double x) { return weak(x, DType::float64); }
+Value* new_weak(int64_t x) { return weak(x, DType::int64); }
+Value* new_weak_bool(bool x) { return weak(x, DType::bool_); }
+
+Val::Val(double scalar) : v_(new_weak(scalar)) {}
+Val::Val(int scalar) : v_(new_weak(static_cast<int64_t>(scalar))) {}
+Val::Val(int64_t scalar) : v_(new_weak(scalar)) {}
+
+Scalar scalar_of(const Value& v) {
+  return dispatch(v.dtype(), [&]<class T>() -> Scalar {
+    T x;
+    std::memcpy(&x, v.data, sizeof x);
+    if constexpr (std::is_same_v<T, bool>) return Scalar(reinterpret_cast<const uint8_t&>(x) != 0);
+    else if constexpr (std::is_integral_v<T>) return Scalar(static_cast<int64_t>(x));
+    else return Scalar(static_cast<double>(static_cast<float>(x) == static_cast<float>(x) && sizeof(T) < 8
+                                               ? static_cast<float>(x) : static_cast<double>(x)));
+  });
+}
+
+void (*free_variable)(Variable*) = nullptr;
+
+void destroy(Value* v) {
+  if (v->node) {
+    if (keep_output(v)) return;
+    Node* n = v->node;
+    v->node = nullptr;
+    release(n);
+  }
+  if (v->leaf) release(v->leaf);
+  if (v->root != v) {
+    release(v->root);
+  } else {
+    if (Variable* state = v->variable.load(std::memory_order_acquire)) free_variable(state);
+    if (v->release_data) v->release_data(v->release_context);
+    else if (v->data) free_data(v->data, static_cast<size_t>(v->bytes));
+  }
+  free_block(v, sizeof(Value));
+}
+
+void set_node(Value* v, Node* node, uint32_t output) {
+  abandon_output(v);
+  Node* old = v->node;
+  v->node = node;
+  v->node_output = output;
+  v->word = node ? v->word | kNeedsGrad : v->word & ~kNeedsGrad;
+  if (node && output < node->outputs && !node->out()[output].value)
+    node->out()[output] = {.value = v, .version = v->root->version};
+  if (old) release(old);
+}
+
+void Vals::push_back(Val v) {
+  if (size_ >= kInPlace && size_ - kInPlace >= room_) {
+    int room = room_ ? room_ * 2 : 8;
+    auto bigger = std::make_unique<Val[]>(room);
+    for (int i = 0; i < room_; ++i) bigger[i] = std::move(more_[i]);
+    more_ = std::move(bigger);
+    room_ = room;
+  }
+  (*this)[size_++] = std::move(v);
+}
+
+}  // namespace twibil

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs one operator as it is called: types and shapes, views, outputs, the kernel, the tape. The short way for small
+// arrays of one type stands in fast_path.h.
+#pragma once
+#include "ir/op.h"
+
+namespace twibil {
+
+/// Calls `op`. out[k] receives a counted value per visible output. `given[k]`, when not null, is written instead of a
+/// fresh array (NumPy's `out=`), and comes back in out[k].
+void invoke(const OpDef& op, const void* attrs, std::span<Value* const> in, Value** out, Value* const* given = nullptr);
+
+/// The dtypes of a pointwise call: what it computes in and what comes out. Throws a type error.
+struct PointwiseTypes {
+  DType work, out;
+};
+PointwiseTypes pointwise_types(const OpDef& op, SigsIn in);
+
+/// Checks inputs and runs the operator's shape rule.
+void infer_call(const OpDef& op, const void* attrs, SigsIn in, SigsOut out);
+
+/// Copies src into dst (shapes broadcast, dtypes cast), a write like any other operator's.
+void assign(Value& dst, Value& src);
+
+/// Makes the runtime the one that `apply` runs on. Called once by whoever starts the library.
+void install_runtime();
+
+}  // namespace twibil

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checks the inputs of a call against the operator's slots and dtypes, and decides shapes and dtypes of its outputs.
+#include "ir/apply.h"
+#include "runtime/eager.h"
+
+namespace twibil {
+
+static std::string list_dtypes(DTypeSet set) {
+  std::string s;
+  for (int i = 0; i < kDTypeCount; ++i)
+    if (contains(set, static_cast<DType>(i))) s += (s.empty() ? "" : ", ") + std::string(name_of(static_cast<DType>(i)));
+  return s;
+}
+
+static void check_dtype(const OpDef& op, DType t) {
+  TW_CHECK(contains(op.types, t), type, op.name, ": dtype ", t, " is not supported; supported are ", list_dtypes(op.types));
+}
+
+PointwiseTypes pointwise_types(const OpDef& op, SigsIn in) {
+  const Program& p = *op.program;
+  DType work = kUnknownDType;
+  bool weak_real = false, weak_int = false, weak_bool = false;
+  for (size_t i = 0; i < in.size(); ++i) {
+    bool mask = false;
+    for (int k = 0; k < p.input_count; ++k) mask |= p.sources[k] == i && p.reads_mask(k);
+    if (mask) continue;
+    if (in[i].weak) {
+      (is_floating(in[i].dtype) ? weak_real : in[i].dtype == DType::bool_ ? weak_bool : weak_int) = true;
+    } else {
+      work = work == kUnknownDType ? in[i].dtype : promote(work, in[i].dtype);
+    }
+  }
+  if (work == kUnknownDType)
+    work = weak_real ? default_float() : weak_int ? DType::int64 : DType::bool_;
+  else
+    work = promote_weak(work, weak_real, !weak_int, default_float());
+  switch (op.rule) {
+    case Rule::floating:
+      if (!is_floating(work)) work = default_float();
+      break;
+    case Rule::arithmetic:
+      if (work == DType::bool_) work = DType::int64;
+      break;
+    default: break;
+  }
+  check_dtype(op, work);
+  DType out = op.rule == Rule::compare || p.mask_output() ? DType::bool_ : work;
+  return {is_half(work) ? DType::float32 : work, out};
+}
+
+static void check_slots(const OpDef& op, SigsIn in) {
+  int declared = op.inputs();
+  int given = static_cast<int>(in.size());
+  TW_CHECK(op.variadic() || given <= declared, type, op.name, ": takes ", declared, " arrays; got ", given);
+  for (int i = 0; i < declared; ++i) {
+    const Slot& slot = op.in[i];
+    bool present = i < given && in[i].present();
+    if (slot.kind == SlotKind::required || slot.kind == SlotKind::aux)
+      TW_CHECK(present, type, op.name, ": argument ", slot.name, " is missing; it must be an array");
+  }
+}
+
+void infer_call(const OpDef& op, const void* attrs, SigsIn in, SigsOut out) {
+  check_slots(op, in);
+  if (op.pointwise()) {
+    Shape shape = in.empty() ? Shape() : in[0].shape;
+    for (size_t i = 1; i < in.size(); ++i)
+      if (!(in[i].shape == shape)) shape = broadcast(shape, in[i].shape, op.name);
+    out[0] = {shape, pointwise_types(op, in).out};
+    return;
+  }
+  try {
+    if (op.infer) op.infer(attrs, in, out);
+  } catch (Error& e) {
+    if (e.message().compare(0, std::char_traits<char>::length(op.name), op.name) != 0) e.prefix(text(op.name, ": "));
+    throw;
+  }
+  if (!op.creates)
+    for (const Sig& s : in)
+      if (s.present() && !s.weak) {
+        check_dtype(op, s.dtype);
+        break;
+      }
+  if (op.creates) check_dtype(op, out[0].dtype);
+}
+
+}  // namespace twibil

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// One run of one operator on values whose shapes are decided: on the calling thread, or queued on the engine.
+#pragma once
+#include "ir/op.h"
+
+namespace twibil {
+
+/// What a run needs. Attributes and values must outlive it; the engine's queue copies and counts them.
+struct Launch {
+  const OpDef& op;
+  const void* attrs;
+  std::span<Value* const> in;  // null: absent
+  std::span<Value*> out;       // allocated, except for data-dependent operators
+  DType work = kUnknownDType;  // of pointwise operators: the type to compute in
+  bool training = false;
+  RandomKey key;
+  DType out_dtypes[6] = {};    // of data-dependent operators, whose outputs the kernel allocates
+};
+
+/// Runs the kernel now. Inputs must be ready.
+void run_kernel(Launch& launch);
+/// Runs it now when it is small and its inputs are ready, else queues it.
+void launch(Launch& launch);
+
+void wait_to_read(const Value& v);   // until pending writes are done; throws what went wrong in them
+void wait_to_write(const Value& v);  // until pending reads and writes are done
+bool is_ready(const Value& v);
+void wait_all();
+
+}  // namespace twibil

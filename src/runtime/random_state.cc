@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/random_state.h"
+
+#include <unistd.h>
+
+#include <mutex>
+#include <random>
+
+#include "base/settings.h"
+
+namespace twibil {
+
+namespace {
+std::mutex mutex;
+RandomKey state;
+bool seeded = false;     // there is a state
+bool by_entropy = false; // nobody chose it
+pid_t owner = 0;
+
+// Processes that nobody seeded must differ, also those that were forked.
+void prepare() {
+  pid_t pid = getpid();
+  if (seeded && (!by_entropy || owner == pid)) return;
+  owner = pid;
+  if (std::optional<std::string> given = setting(Setting::seed); given && !seeded) {
+    state = {static_cast<uint64_t>(setting_integer(Setting::seed, 0)), 0};
+  } else {
+    std::random_device device;
+    state = {(static_cast<uint64_t>(device()) << 32) | device(), 0};
+    by_entropy = true;
+  }
+  seeded = true;
+}
+}  // namespace
+
+RandomKey next_random_key() {
+  std::lock_guard lock(mutex);
+  prepare();
+  RandomKey key = state;
+  ++state.counter;
+  return key;
+}
+
+void seed_random(uint64_t seed) { set_random_state({seed, 0}); }
+
+RandomKey random_state() {
+  std::lock_guard lock(mutex);
+  prepare();
+  return state;
+}
+
+void set_random_state(RandomKey s) {
+  std::lock_guard lock(mutex);
+  state = s;
+  seeded = true;
+  by_entropy = false;
+}
+
+}  // namespace twibil

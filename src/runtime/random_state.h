@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// The process-wide stream of random keys. Every random operator takes one; the numbers depend on the key alone.
+#pragma once
+#include <cstdint>
+
+#include "ir/op.h"
+
+namespace twibil {
+
+RandomKey next_random_key();
+void seed_random(uint64_t seed);
+/// For checkpoints: where the stream stands.
+RandomKey random_state();
+void set_random_state(RandomKey state);
+
+}  // namespace twibil

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// Turns values into what kernels take: pointwise operators run their formula by tiles, others get buffers.
+#include <memory>
+#include <vector>
+
+#include "kernels/copy.h"
+#include "kernels/tile.h"
+#include "memory/allocator.h"
+#include "runtime/launch.h"
+
+namespace twibil {
+
+namespace {
+
+struct Scratch {  // row-major copies of strided inputs, for kernels that want them so
+  void* data;
+  size_t bytes;
+  Scratch(size_t n) : data(allocate_data(n)), bytes(n) {}
+  Scratch(Scratch&& o) noexcept : data(std::exchange(o.data, nullptr)), bytes(o.bytes) {}
+  ~Scratch() {
+    if (data) free_data(data, bytes);
+  }
+};
+
+Buffer buffer_of(const Value& v) {
+  return {.data = v.data, .dims = v.dims, .strides = v.has(kStrided) ? v.strides : nullptr, .size = v.size(),
+          .dtype = v.dtype(), .rank = static_cast<uint8_t>(v.rank())};
+}
+
+Buffer row_major(const Value& v, std::vector<Scratch>& scratch) {
+  Buffer b = buffer_of(v);
+  if (!b.strides) return b;
+  scratch.emplace_back(static_cast<size_t>(b.size * size_of(b.dtype)));
+  int64_t strides[kMaxRank];
+  contiguous_strides(v.shape(), strides);
+  kernels::copy(b.dtype, v.shape(), v.data, {v.strides, b.rank}, scratch.back().data, {strides, b.rank});
+  b.data = static_cast<std::byte*>(scratch.back().data);
+  b.strides = nullptr;
+  return b;
+}
+
+// Parameters of a formula are the operator's numeric attributes, in order.
+int collect_params(const OpDef& op, const void* attrs, Scalar* params) {
+  int n = 0;
+  for (const Field& f : op.attrs.span()) {
+    if (n == op.program->param_count) break;
+    if (f.kind == AttrKind::scalar) params[n++] = attr_at<Scalar>(attrs, f);
+    else if (f.kind == AttrKind::real) params[n++] = Scalar(attr_at<double>(attrs, f));
+    else if (f.kind == AttrKind::integer) params[n++] = Scalar(attr_at<int64_t>(attrs, f));
+    else if (f.kind == AttrKind::maybe_scalar && attr_at<Maybe<Scalar>>(attrs, f)) params[n++] = *attr_at<Maybe<Scalar>>(attrs, f);
+  }
+  return n;
+}
+
+void run_pointwise(Launch& l) {
+  const Program& p = *l.op.program;
+  Value& out = *l.out[0];
+  int rank = out.rank();
+  kernels::Operand operands[kMaxInputs];
+  int64_t strides[kMaxInputs][kMaxRank];
+  for (int i = 0; i < p.input_count; ++i) {
+    const Value& x = *l.in[p.sources[i]];
+    int shift = rank - x.rank();
+    int64_t own[kMaxRank];
+    x.copy_strides(own);
+    for (int d = 0; d < rank; ++d) strides[i][d] = d < shift || x.dims[d - shift] == 1 ? 0 : own[d - shift];
+    operands[i] = {x.data, strides[i], x.dtype()};
+  }
+  Scalar params[kMaxParams];
+  int n = collect_params(l.op, l.attrs, params);
+  kernels::MutableOperand to{out.data, out.has(kStrided) ? out.strides : nullptr, out.dtype()};
+  kernels::run_program(p, l.work, {operands, p.input_count}, {params, static_cast<size_t>(n)}, to, out.shape());
+}
+
+std::byte* allocate_output(Call& call, int k, const Shape& shape) {
+  Launch& l = *static_cast<Launch*>(call.owner);
+  DType dtype = call.out[k].dtype;
+  Value* v = new_value(dtype, shape);
+  l.out[k] = v;
+  call.out[k] = buffer_of(*v);
+  return v->data;
+}
+
+void run_buffers(Launch& l) {
+  Buffer few_in[16], out[6];
+  std::vector<Buffer> many_in;
+  Buffer* in = few_in;
+  if (l.in.size() > 16) many_in.resize(l.in.size()), in = many_in.data();
+  std::vector<Scratch> scratch;
+  for (size_t i = 0; i < l.in.size(); ++i) {
+    if (!l.in[i]) continue;
+    bool updated = false;
+    for (Pair u : l.op.updates) updated |= u.input == static_cast<int>(i) && u.output >= 0;
+    in[i] = l.op.strided || updated ? buffer_of(*l.in[i]) : row_major(*l.in[i], scratch);
+  }
+  for (size_t k = 0; k < l.out.size(); ++k)
+    if (l.out[k]) out[k] = buffer_of(*l.out[k]);
+    else if (l.op.data_dependent) out[k].dtype = l.out_dtypes[k];
+  Call call{.op = l.op, .in = {in, l.in.size()}, .out = {out, l.out.size()}, .training = l.training, .key = l.key,
+            .allocate_output = allocate_output, .owner = &l};
+  l.op.kernel(l.attrs, call);
+}
+
+}  // namespace
+
+void run_kernel(Launch& l) {
+  if (l.op.pointwise()) run_pointwise(l);
+  else run_buffers(l);
+}
+
+}  // namespace twibil
