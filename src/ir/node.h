@@ -23,6 +23,7 @@ struct NodeInput {
   Value* value = nullptr;    // counted; the data when the rule reads it, else a ghost
   bool like_output = false;  // has the shape and dtype of output 0, which saves the ghost
   bool present = false;
+  bool overwritten = false;  // the operation itself wrote over this input
 };
 
 /// An output is alive (not counted: it holds this node) or kept (counted: its last handle is gone).

@@ -4,6 +4,7 @@
 #pragma once
 #include <array>
 #include <concepts>
+#include <memory>
 
 #include "base/program.h"
 #include "ir/attr.h"

@@ -32,6 +32,7 @@ static Value* new_block(DType dtype, std::span<const int64_t> dims, uint64_t fla
   int64_t size = checked_product(dims);
   checked_mul(size, size_of(dtype));
   Value* v = static_cast<Value*>(allocate_block(sizeof(Value)));
+  v->front_end[0] = 0;
   v->self = v;
   new (&v->count) std::atomic<uint32_t>(1);
   v->device = 0;
@@ -130,8 +131,8 @@ Scalar scalar_of(const Value& v) {
     std::memcpy(&x, v.data, sizeof x);
     if constexpr (std::is_same_v<T, bool>) return Scalar(reinterpret_cast<const uint8_t&>(x) != 0);
     else if constexpr (std::is_integral_v<T>) return Scalar(static_cast<int64_t>(x));
-    else return Scalar(static_cast<double>(static_cast<float>(x) == static_cast<float>(x) && sizeof(T) < 8
-                                               ? static_cast<float>(x) : static_cast<double>(x)));
+    else if constexpr (std::is_same_v<T, double>) return Scalar(x);
+    else return Scalar(static_cast<double>(static_cast<float>(x)));
   });
 }
 

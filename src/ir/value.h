@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "base/scalar.h"
 #include "ir/shape.h"
 
 namespace twibil {
@@ -15,7 +16,7 @@ struct Node;
 struct Variable;
 
 /// Bits of Value::word above dtype and rank. The first five are off the fast path.
-enum ValueFlag : uint64_t {
+inline constexpr uint64_t  //
   kStrided = 1ull << 16,     // strides are not row-major: without it they are neither read nor written
   kTraced = 1ull << 17,      // stands for a graph output; there is no data
   kHuge = 1ull << 18,        // the element count does not fit the word
@@ -25,11 +26,11 @@ enum ValueFlag : uint64_t {
   kNeedsGrad = 1ull << 24,   // has a node: operations on it are recorded
   kView = 1ull << 25,
   kReadOnly = 1ull << 26,    // borrowed memory that must not be written
-  kFlags = 0xffffull << 16,
-};
+  kFlags = 0xffffull << 16;
 
 struct alignas(64) Value {
-  std::byte front_end[16];         // room for the head of a Python object, so that wrapping allocates nothing
+  int64_t front_end[2];            // room for the head of a Python object, so that wrapping allocates nothing;
+                                   // the first word is its reference count, 0 while there is no object
   Value* self;                     // what the front end's object points to: this block
   std::atomic<uint32_t> count;     // handles on this value
   uint32_t device;                 // packed Device; 0 is the CPU

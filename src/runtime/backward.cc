@@ -46,6 +46,7 @@ class EagerGrad final : public Grad {
     if (!in.present) return nullptr;
     if (in.like_output) return Val::adopt(new_ghost(*node_.out()[0].value));
     if (!in.value) consumed_error(node_);
+    if (in.overwritten) overwritten_error(node_, node_.op->in[std::min(i, node_.op->inputs() - 1)].name);
     if (in.value->has(kGhost)) return Val::share(in.value);
     if (in.version != in.value->root->version) overwritten_error(node_, node_.op->in[std::min(i, node_.op->inputs() - 1)].name);
     // The value may have been given another node since (an in-place operation): the edge is what was recorded.

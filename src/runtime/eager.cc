@@ -67,12 +67,13 @@ bool make_view(const OpDef& op, const void* attrs, Value& x, Value** out) {
   return true;
 }
 
-void prepare_outputs(const OpDef& op, const Inputs& in, SigsOut sigs, Value** out, int n) {
+void prepare_outputs(const OpDef& op, const Inputs& in, SigsOut sigs, Value** out, int n, bool recording) {
   for (int k = 0; k < n; ++k) {
     int updated;
     if (update_of(op, k, &updated)) {
       out[k] = in.values[updated];
       if (!out[k]) continue;
+      if (recording) check_recordable(op, *out[k]);
       if (out[k]->has(kReadOnly)) overwritten_error(op, *out[k]);
       retain(out[k]);
     } else if (!op.data_dependent) {
@@ -104,6 +105,26 @@ bool direct_write(const OpDef& op, const Value& out, const Inputs& in) {
   for (Value* x : in.values)
     if (x && !may_share(out, *x)) return false;
   return true;
+}
+
+/// A write through a view of a recorded array would not be seen by the array's own history.
+void check_recordable(const OpDef& op, const Value& written) {
+  TW_CHECK(!(written.has(kView) && written.root->node), value, op.name, ": while recording, a view of a recorded array cannot be written; "
+           "write through the array itself (x[key] = value), or use detach()");
+}
+
+/// Inputs that overlap what the operator writes are copied first, as NumPy does.
+void separate_overlaps(const OpDef& op, Inputs& in, std::vector<Val>& copies) {
+  for (Pair u : op.updates) {
+    if (u.output < 0) break;
+    Value* written = in.values[u.input];
+    for (size_t i = 0; i < in.values.size(); ++i) {
+      Value* x = in.values[i];
+      if (static_cast<int>(i) == u.input || !x || !written || x->root != written->root) continue;
+      copies.push_back(apply(op_with_role(Role::copy), {Val::share(x)}));
+      const_cast<Value**>(in.values.data())[i] = copies.back().get();
+    }
+  }
 }
 
 struct Outputs {  // released unless handed over
@@ -146,21 +167,22 @@ void invoke_with_modes(const OpDef& op, const void* attrs, const Inputs& in, Val
       if (given[k]) check_given(op, *given[k], sigs[k]);
   RandomKey key = op.random ? next_random_key() : RandomKey{};
   bool in_place = given && given[0] && direct_write(op, *given[0], in);
+  if (recording && in_place) check_recordable(op, *given[0]);
   if (in_place) {
     retain(given[0]);
     outputs.values[0] = given[0];
   } else {
-    prepare_outputs(op, in, {sigs, 6}, outputs.values, n);
+    prepare_outputs(op, in, {sigs, 6}, outputs.values, n, recording);
   }
   Launch l{.op = op, .attrs = attrs, .in = in.values, .out = {outputs.values, static_cast<size_t>(n)}, .training = modes.training, .key = key};
   if (op.pointwise()) l.work = pointwise_types(op, in.sigs).work;
   if (op.data_dependent)  // the kernel allocates these and needs their dtypes
     for (int k = 0; k < n; ++k) l.out_dtypes[k] = sigs[k].dtype;
   launch(l);
-  if (recording) record_call(op, attrs, in.values, {outputs.values, static_cast<size_t>(n)}, l.training, key);
   for (int k = 0, input; k < n; ++k)
     if (update_of(op, k, &input) && outputs.values[k]) bump_version(outputs.values[k]);
   if (in_place) bump_version(given[0]);
+  if (recording) record_call(op, attrs, in.values, {outputs.values, static_cast<size_t>(n)}, l.training, key);
   hand_over(op, outputs, out);
   if (given && !in_place)
     for (int k = 0; k < op.visible_outputs(); ++k)
@@ -200,6 +222,8 @@ void invoke(const OpDef& op, const void* attrs, std::span<Value* const> given_in
     }
     if (y.size()) return;
   }
+  std::vector<Val> copies;
+  if (op.updates[0].output >= 0) separate_overlaps(op, in, copies);
   invoke_with_modes(op, attrs, in, out, given, must_record(op, in.values));
 }
 

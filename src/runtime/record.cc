@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/record.h"
 
+#include <algorithm>
+
 #include "ir/modes.h"
 
 namespace twibil {
@@ -25,7 +27,10 @@ void record_call(const OpDef& op, const void* attrs, std::span<Value* const> in,
     slot.present = true;
     if (x->node && is_floating(x->dtype())) slot.node = share(x->node), slot.output = x->node_output;
     bool read = all || (i < 16 && op.needs & X(static_cast<int>(i)));
-    if (read) {
+    if (read && std::ranges::find(out, x) != out.end()) {  // keeping it would be a cycle, and its old elements are gone
+      slot.value = new_ghost(*x);
+      slot.overwritten = true;
+    } else if (read) {
       retain(x);
       slot.value = x;
       slot.version = x->root->version;

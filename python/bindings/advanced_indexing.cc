@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "advanced_indexing.h"
+
+#include "convert.h"
+#include "ir/apply.h"
+#include "kernels/index.h"
+#include "ops/index/advanced_index.h"
+#include "runtime/launch.h"
+
+namespace twibil::python {
+
+namespace {
+
+/// An entry of a key as an array: integers as int64, masks as bool.
+Val entry_array(PyObject* o) {
+  Val v;
+  if (is_array(o)) {
+    v = Val::share(value_of(o));
+  } else if (PyList_Check(o) || PyTuple_Check(o)) {  // keeps integers and bools, which array() would make float32
+    Ref array(checked(PyObject_CallMethod(numpy_module(), "asarray", "O", o)));
+    if (PyObject_Size(array.get()) == 0) return Val::adopt(new_value(DType::int64, Shape{0}));
+    v = to_array(array.get(), {});
+  } else if (PyBool_Check(o)) {
+    v = to_array(o, {});
+  } else if (PyIndex_Check(o) && !PyObject_CheckBuffer(o)) {
+    v = to_array(o, DType::int64);
+  } else {
+    v = to_operand(o);
+  }
+  TW_CHECK(v && (is_integer(v->dtype()) || v->dtype() == DType::bool_ || is_floating(v->dtype())), index,
+           "only integers, slices, ..., None, integer arrays and boolean arrays are valid indices; got ", Py_TYPE(o)->tp_name);
+  if (is_floating(v->dtype())) {  // MXNet's users index with the float32 that array([0, 2]) gives them
+    Val whole = Val::adopt(new_value(DType::int64, v->shape()));
+    assign(*whole, *v);
+    v = whole;
+  }
+  return v;
+}
+
+/// The positions of true elements, one int64 array per axis of the mask.
+std::vector<Val> mask_indices(const Value& mask) {
+  wait_to_read(mask);
+  int64_t strides[kMaxRank];
+  mask.copy_strides(strides);
+  size_t rank = static_cast<size_t>(mask.rank());
+  int64_t n = kernels::count_nonzero(mask.dtype(), mask.shape(), mask.data, {strides, rank});
+  std::vector<int64_t> coordinates(static_cast<size_t>(n) * std::max<size_t>(rank, 1));
+  kernels::nonzero(mask.dtype(), mask.shape(), mask.data, {strides, rank}, coordinates.data(), 1, n);
+  std::vector<Val> result;
+  for (size_t a = 0; a < rank; ++a) {
+    Val v = Val::adopt(new_value(DType::int64, Shape{n}));
+    std::copy_n(coordinates.data() + static_cast<int64_t>(a) * n, n, reinterpret_cast<int64_t*>(v->data));
+    result.push_back(std::move(v));
+  }
+  return result;
+}
+
+}  // namespace
+
+int advanced_axes(PyObject* o) {
+  if (PyBool_Check(o)) return 0;
+  if (is_array(o)) return value_of(o)->dtype() == DType::bool_ ? value_of(o)->rank() : 1;
+  if (PyLong_Check(o) || PySlice_Check(o)) return 1;
+  if (PyList_Check(o) || PyTuple_Check(o) || PyObject_CheckBuffer(o)) {
+    Val v = entry_array(o);
+    return v->dtype() == DType::bool_ ? v->rank() : 1;
+  }
+  return 1;
+}
+
+int AdvancedKey::add(PyObject* o, int axis, std::span<const int64_t> dims) {
+  Val v = entry_array(o);
+  if (v->dtype() != DType::bool_) {
+    indices_.push_back(std::move(v));
+    axes_.push_back(axis);
+    return 1;
+  }
+  TW_CHECK(v->rank() > 0, index, "a single bool cannot index an array; use an array of bools");
+  for (int i = 0; i < v->rank(); ++i)
+    TW_CHECK(v->dims[i] == dims[static_cast<size_t>(i)], index, "a boolean index of shape ", v->shape(), " does not match the array: axis ", axis + i, " has size ",
+             dims[static_cast<size_t>(i)]);
+  for (Val& positions : mask_indices(*v)) {
+    axes_.push_back(axis++);
+    indices_.push_back(std::move(positions));
+  }
+  return v->rank();
+}
+
+Val AdvancedKey::read(const Val& view) const {
+  std::vector<Val> in{view};
+  in.insert(in.end(), indices_.begin(), indices_.end());
+  ops::AdvancedIndexAttrs attrs{axes_};
+  return apply_all(ops::op_advanced_index, &attrs, in)[0];
+}
+
+void AdvancedKey::write(Value& x, const ops::BasicIndexAttrs& basic, const Val& value) const {
+  bool whole = basic.new_axes.empty();
+  for (int i = 0; i < basic.size.size(); ++i) whole &= basic.size[i] == x.dims[i] && basic.step[i] == 1;
+  Val target = whole ? Val::share(&x) : apply(ops::op_basic_index, basic, {Val::share(&x)});
+  std::vector<Val> in{target, value};
+  in.insert(in.end(), indices_.begin(), indices_.end());
+  ops::AdvancedIndexAttrs attrs{axes_};
+  apply_all(ops::op_advanced_put, &attrs, in);
+}
+
+}  // namespace twibil::python

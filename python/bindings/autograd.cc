@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// Recording scopes, backward and grad.
+#include "autograd.h"
+
+#include <vector>
+
+#include "convert.h"
+#include "ir/modes.h"
+#include "ir/node.h"
+#include "runtime/backward.h"
+
+namespace twibil::python {
+
+namespace {
+
+// A scope that sets one or both modes; reusable and nestable.
+struct Scope {
+  PyObject_HEAD
+  signed char record, train;  // -1: as it is
+  std::vector<Modes>* before;
+};
+
+PyObject* scope_enter(PyObject* self, PyObject*) {
+  Scope* s = reinterpret_cast<Scope*>(self);
+  s->before->push_back(modes);
+  if (s->record >= 0) modes.recording = s->record != 0;
+  if (s->train >= 0) modes.training = s->train != 0;
+  return Py_INCREF(self), self;
+}
+PyObject* scope_exit(PyObject* self, PyObject* const*, Py_ssize_t) {
+  Scope* s = reinterpret_cast<Scope*>(self);
+  if (!s->before->empty()) {
+    modes = s->before->back();
+    s->before->pop_back();
+  }
+  Py_RETURN_NONE;
+}
+void scope_dealloc(PyObject* self) {
+  delete reinterpret_cast<Scope*>(self)->before;
+  PyObject_Free(self);
+}
+PyMethodDef scope_methods[] = {
+    {"__enter__", scope_enter, METH_NOARGS, nullptr},
+    {"__exit__", reinterpret_cast<PyCFunction>(scope_exit), METH_FASTCALL, nullptr},
+    {},
+};
+PyTypeObject ScopeType = {
+    .ob_base = PyVarObject_HEAD_INIT(nullptr, 0)
+    .tp_name = "twibil.autograd.scope",
+    .tp_basicsize = sizeof(Scope),
+    .tp_dealloc = scope_dealloc,
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_doc = "Sets recording and training modes inside a with statement.",
+    .tp_methods = scope_methods,
+};
+
+std::vector<Val> values(PyObject* o, const char* who, const char* what) {
+  std::vector<Val> list;
+  if (o == Py_None) return list;
+  if (is_array(o)) {
+    list.push_back(Val::share(value_of(o)));
+    return list;
+  }
+  Ref items(PySequence_Fast(o, "arrays must be given as an array, a list or a tuple"));
+  checked(items.get());
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
+    PyObject* item = PySequence_Fast_GET_ITEM(items.get(), i);
+    list.push_back(item == Py_None ? Val() : require_operand(item, who, what));
+  }
+  return list;
+}
+
+/// A gradient written in Python: called with the output gradients, returns those of the inputs.
+struct PythonGradient final : CustomGradient {
+  explicit PythonGradient(PyObject* f) : function((Py_INCREF(f), f)) {}
+  ~PythonGradient() override {
+    if (Py_IsInitialized()) Py_DECREF(function);
+  }
+  const char* name() const override { return "Function"; }
+  Vals backward(std::span<const Val> dy) override {
+    Ref args(checked(PyTuple_New(static_cast<Py_ssize_t>(dy.size()))));
+    for (size_t i = 0; i < dy.size(); ++i) PyTuple_SET_ITEM(args.get(), i, wrap(dy[i]));
+    Ref result(checked(PyObject_CallObject(function, args.get())));
+    Vals dx;
+    for (Val& v : values(result.get(), "Function.backward", "its result")) dx.push_back(std::move(v));
+    return dx;
+  }
+  PyObject* function;
+};
+
+#define TW_TRY(...)           \
+  try {                       \
+    __VA_ARGS__               \
+  } catch (...) {             \
+    return raise_current();   \
+  }
+
+PyObject* set_recording(PyObject*, PyObject* on) { return PyBool_FromLong(std::exchange(modes.recording, PyObject_IsTrue(on) == 1)); }
+PyObject* set_training(PyObject*, PyObject* on) { return PyBool_FromLong(std::exchange(modes.training, PyObject_IsTrue(on) == 1)); }
+PyObject* is_recording(PyObject*, PyObject*) { return PyBool_FromLong(modes.recording); }
+PyObject* is_training(PyObject*, PyObject*) { return PyBool_FromLong(modes.training); }
+
+PyObject* recording_scope(PyObject*, PyObject* args) {
+  PyObject *record = Py_None, *train = Py_None;
+  if (!PyArg_ParseTuple(args, "|OO", &record, &train)) return nullptr;
+  auto mode = [](PyObject* o) -> signed char { return o == Py_None ? -1 : PyObject_IsTrue(o) == 1; };
+  Scope* s = PyObject_New(Scope, &ScopeType);
+  if (!s) return nullptr;
+  s->record = mode(record);
+  s->train = mode(train);
+  s->before = new std::vector<Modes>;
+  return reinterpret_cast<PyObject*>(s);
+}
+
+PyObject* backward_function(PyObject*, PyObject* args, PyObject* keywords) {
+  static const char* kNames[] = {"heads", "head_grads", "retain_graph", "train_mode", "create_graph", nullptr};
+  PyObject *heads = nullptr, *head_grads = Py_None;
+  int retain = 0, train = 1, create = 0;
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|Oppp", const_cast<char**>(kNames), &heads, &head_grads, &retain, &train, &create)) return nullptr;
+  TW_TRY(std::vector<Val> h = values(heads, "backward", "heads"), g = values(head_grads, "backward", "head_grads");
+         backward(h, g, {.retain_graph = retain || create, .create_graph = create != 0, .training = train != 0}); Py_RETURN_NONE;)
+}
+
+PyObject* grad_function(PyObject*, PyObject* args, PyObject* keywords) {
+  static const char* kNames[] = {"heads", "variables", "head_grads", "retain_graph", "create_graph", "train_mode", nullptr};
+  PyObject *heads = nullptr, *variables = nullptr, *head_grads = Py_None, *retain = Py_None;
+  int create = 0, train = 1;
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "OO|OOpp", const_cast<char**>(kNames), &heads, &variables, &head_grads, &retain, &create, &train)) return nullptr;
+  TW_TRY(std::vector<Val> h = values(heads, "grad", "heads"), v = values(variables, "grad", "variables"), g = values(head_grads, "grad", "head_grads");
+         bool keep = retain == Py_None ? create != 0 : PyObject_IsTrue(retain) == 1;
+         Vals dx = grad(h, v, g, {.retain_graph = keep, .create_graph = create != 0, .training = train != 0});
+         if (is_array(variables)) return wrap(dx[0]);
+         Ref list(checked(PyList_New(dx.size()))); for (int i = 0; i < dx.size(); ++i) PyList_SET_ITEM(list.get(), i, wrap(dx[i]));
+         return list.leak();)
+}
+
+PyObject* mark_variables(PyObject*, PyObject* args, PyObject* keywords) {
+  static const char* kNames[] = {"variables", "gradients", "grad_reqs", nullptr};
+  PyObject *variables = nullptr, *gradients = nullptr, *reqs = Py_None;
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "OO|O", const_cast<char**>(kNames), &variables, &gradients, &reqs)) return nullptr;
+  TW_TRY(std::vector<Val> v = values(variables, "mark_variables", "variables"), g = values(gradients, "mark_variables", "gradients");
+         TW_CHECK(v.size() == g.size(), value, "mark_variables: there must be one gradient per variable; got ", v.size(), " and ", g.size());
+         for (size_t i = 0; i < v.size(); ++i) {
+           std::string_view r = "write";
+           Ref held(reqs != Py_None && !PyUnicode_Check(reqs) ? checked(PySequence_GetItem(reqs, static_cast<Py_ssize_t>(i))) : nullptr);
+           PyObject* req = held ? held.get() : reqs;
+           if (req != Py_None) r = PyUnicode_AsUTF8(req);
+           TW_CHECK(r == "write" || r == "add" || r == "null", value, "mark_variables: grad_req must be write, add or null; got ", r);
+           attach_grad(*v[i], r == "write" ? GradReq::write : r == "add" ? GradReq::add : GradReq::null, g[i]);
+         } Py_RETURN_NONE;)
+}
+
+PyObject* record_function(PyObject*, PyObject* args) {
+  PyObject *outputs, *inputs, *function;
+  if (!PyArg_ParseTuple(args, "OOO", &outputs, &inputs, &function)) return nullptr;
+  TW_TRY(std::vector<Val> y = values(outputs, "Function", "outputs"), x = values(inputs, "Function", "inputs"); std::vector<Value*> in, out;
+         for (Val& v : x) in.push_back(v.get()); for (Val& v : y) out.push_back(v.get());
+         record_custom(in, out, std::make_unique<PythonGradient>(function)); Py_RETURN_NONE;)
+}
+
+PyMethodDef functions[] = {
+    {"set_recording", set_recording, METH_O, "Switches recording; returns how it was."},
+    {"set_training", set_training, METH_O, "Switches the training mode; returns how it was."},
+    {"is_recording", is_recording, METH_NOARGS, "Whether operations are recorded for gradients."},
+    {"is_training", is_training, METH_NOARGS, "Whether networks behave as in training."},
+    {"recording_scope", recording_scope, METH_VARARGS, "recording_scope(record=None, train=None): a reusable context manager."},
+    {"backward", reinterpret_cast<PyCFunction>(backward_function), METH_VARARGS | METH_KEYWORDS, "Gradients of heads into the marked variables."},
+    {"grad", reinterpret_cast<PyCFunction>(grad_function), METH_VARARGS | METH_KEYWORDS, "Gradients of heads with respect to variables, returned."},
+    {"mark_variables", reinterpret_cast<PyCFunction>(mark_variables), METH_VARARGS | METH_KEYWORDS, "Gives variables the gradient arrays that backward fills."},
+    {"record_function", record_function, METH_VARARGS, "record_function(outputs, inputs, backward): links outputs to a gradient written in Python."},
+    {},
+};
+
+}  // namespace
+
+void add_autograd(PyObject* module) {
+  checked(PyType_Ready(&ScopeType));
+  checked(PyModule_AddFunctions(module, functions));
+}
+
+}  // namespace twibil::python

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "convert.h"
+
+#include <cmath>
+
+#include "ir/apply.h"
+#include "ir/registry.h"
+#include "kernels/copy.h"
+#include "runtime/launch.h"
+
+namespace twibil::python {
+
+PyObject* numpy_module() {
+  static PyObject* numpy = nullptr;
+  if (!numpy) numpy = checked(PyImport_ImportModule("numpy"));
+  return numpy;
+}
+
+PyObject* dtype_object(DType t) {
+  static PyObject* known[kDTypeCount] = {};
+  PyObject*& place = known[static_cast<int>(t)];
+  if (!place) {
+    if (t == DType::bfloat16) place = checked(PyUnicode_InternFromString("bfloat16"));
+    else place = checked(PyObject_CallMethod(numpy_module(), "dtype", "s", std::string(name_of(t)).c_str()));
+  }
+  Py_INCREF(place);
+  return place;
+}
+
+DType to_dtype(PyObject* o) {
+  for (int i = 0; i < kDTypeCount; ++i) {  // the usual case: one of the objects that we gave out
+    Ref known(dtype_object(static_cast<DType>(i)));
+    if (known.get() == o) return static_cast<DType>(i);
+  }
+  if (PyUnicode_Check(o)) {
+    const char* s = PyUnicode_AsUTF8(o);
+    if (!s) throw PythonError{};
+    return dtype_from_name(s);
+  }
+  if (o == reinterpret_cast<PyObject*>(&PyFloat_Type)) return DType::float64;
+  if (o == reinterpret_cast<PyObject*>(&PyLong_Type)) return DType::int64;
+  if (o == reinterpret_cast<PyObject*>(&PyBool_Type)) return DType::bool_;
+  Ref name(PyObject_GetAttrString(o, "name"));  // numpy.dtype
+  if (!name || !PyUnicode_Check(name.get())) {
+    PyErr_Clear();
+    name = Ref(PyObject_GetAttrString(o, "__name__"));  // numpy.float32
+  }
+  if (!name || !PyUnicode_Check(name.get())) {
+    PyErr_Clear();
+    throw_error(ErrorKind::type, text("dtype must be a NumPy dtype, a Python type or a name; got ", Py_TYPE(o)->tp_name));
+  }
+  return dtype_from_name(PyUnicode_AsUTF8(name.get()));
+}
+
+bool to_scalar(PyObject* o, Scalar* s) {
+  if (PyFloat_Check(o)) return *s = Scalar(PyFloat_AS_DOUBLE(o)), true;
+  if (PyBool_Check(o)) return *s = Scalar(o == Py_True), true;
+  if (PyLong_Check(o)) {
+    int overflow;
+    int64_t v = PyLong_AsLongLongAndOverflow(o, &overflow);
+    if (overflow) {
+      double d = PyLong_AsDouble(o);
+      if (d == -1.0 && PyErr_Occurred()) throw PythonError{};
+      return *s = Scalar(d), true;
+    }
+    return *s = Scalar(v), true;
+  }
+  return false;
+}
+
+static bool is_numpy_scalar(PyObject* o) {
+  static PyObject* generic = checked(PyObject_GetAttrString(numpy_module(), "generic"));
+  return PyObject_TypeCheck(o, reinterpret_cast<PyTypeObject*>(generic));
+}
+
+int64_t to_int(PyObject* o, const char* what) {
+  Ref index(PyNumber_Index(o));
+  if (!index) {
+    PyErr_Clear();
+    Scalar s;  // a whole float, as NumPy's users write from divisions
+    if (PyFloat_Check(o) && to_scalar(o, &s) && s.real == std::floor(s.real) && std::fabs(s.real) < 9e18) return s.as_int();
+    throw_error(ErrorKind::type, text(what, " must be an integer; got ", Py_TYPE(o)->tp_name));
+  }
+  int overflow;
+  int64_t v = PyLong_AsLongLongAndOverflow(index.get(), &overflow);
+  TW_CHECK(!overflow, value, what, " does not fit 64 bits");
+  return v;
+}
+
+IntList to_int_list(PyObject* o, const char* what) {
+  IntList list;
+  if (PyTuple_Check(o) || PyList_Check(o)) {
+    Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
+    TW_CHECK(n <= IntList::capacity, value, what, " must hold at most ", IntList::capacity, " integers; got ", static_cast<int64_t>(n));
+    for (Py_ssize_t i = 0; i < n; ++i) list.push_back(to_int(PySequence_Fast_GET_ITEM(o, i), what));
+    return list;
+  }
+  if (!PyLong_Check(o) && PySequence_Check(o) && !is_array(o)) {
+    Ref sequence(checked(PySequence_Tuple(o)));
+    return to_int_list(sequence.get(), what);
+  }
+  list.push_back(to_int(o, what));
+  return list;
+}
+
+PyObject* shape_tuple(std::span<const int64_t> dims) {
+  Ref t(checked(PyTuple_New(static_cast<Py_ssize_t>(dims.size()))));
+  for (size_t i = 0; i < dims.size(); ++i) PyTuple_SET_ITEM(t.get(), i, checked(PyLong_FromLongLong(dims[i])));
+  return t.leak();
+}
+
+void check_context(PyObject* o) {
+  if (o == Py_None) return;
+  Ref s(checked(PyObject_Str(o)));
+  std::string_view name = PyUnicode_AsUTF8(s.get());
+  TW_CHECK(name.starts_with("cpu"), value, "device ", name, " is not there: this build runs on the CPU, and num_gpus() is 0. Use cpu()");
+}
+
+// ---- values ----
+
+namespace {
+
+struct NumpyView {
+  Py_buffer buffer{};
+  explicit NumpyView(PyObject* o, int flags) { checked(PyObject_GetBuffer(o, &buffer, flags)); }
+  ~NumpyView() { PyBuffer_Release(&buffer); }
+  NumpyView(const NumpyView&) = delete;
+};
+
+// The dtype of a buffer's elements; unknown for what we do not have (int16, complex, strings).
+DType buffer_dtype(const Py_buffer& b) {
+  const char* f = b.format ? b.format : "B";
+  if (*f == '@' || *f == '=' || *f == '<') ++f;
+  if (f[0] == '\0' || f[1] != '\0') return kUnknownDType;
+  switch (*f) {
+    case '?': return DType::bool_;
+    case 'b': return DType::int8;
+    case 'B': return DType::uint8;
+    case 'e': return DType::float16;
+    case 'f': return DType::float32;
+    case 'd': return DType::float64;
+    case 'i': case 'l': case 'q': case 'n':
+      return b.itemsize == 8 ? DType::int64 : b.itemsize == 4 ? DType::int32 : kUnknownDType;
+    default: return kUnknownDType;
+  }
+}
+
+Val from_numpy(PyObject* o, Maybe<DType> dtype) {
+  NumpyView view(o, PyBUF_RECORDS_RO);
+  const Py_buffer& b = view.buffer;
+  DType from = buffer_dtype(b);
+  if (from == kUnknownDType) {  // other integers fit int64, longer floats lose what float64 lacks
+    Ref kind(checked(PyObject_GetAttrString(o, "dtype")));
+    Ref letter(checked(PyObject_GetAttrString(kind.get(), "kind")));
+    std::string_view k = PyUnicode_AsUTF8(letter.get());
+    TW_CHECK(k == "i" || k == "u" || k == "f", type, "array: elements must be numbers; got NumPy dtype ",
+             PyUnicode_AsUTF8(Ref(checked(PyObject_Str(kind.get()))).get()));
+    Ref cast(checked(PyObject_CallMethod(o, "astype", "s", k == "f" ? "float64" : "int64")));
+    return from_numpy(cast.get(), dtype);
+  }
+  TW_CHECK(b.ndim <= kMaxRank, value, "array: at most ", kMaxRank, " dimensions; got ", b.ndim);
+  Shape shape;
+  int64_t strides[kMaxRank], out_strides[kMaxRank];
+  for (int i = 0; i < b.ndim; ++i) {
+    shape.push_back(b.shape[i]);
+    if (b.strides[i] % b.itemsize) {
+      Ref copy(checked(PyObject_CallMethod(numpy_module(), "ascontiguousarray", "O", o)));
+      return from_numpy(copy.get(), dtype);
+    }
+    strides[i] = b.strides[i] / b.itemsize;
+  }
+  contiguous_strides(shape, out_strides);
+  Val v = Val::adopt(new_value(dtype.value_or(from), shape));
+  size_t rank = static_cast<size_t>(b.ndim);
+  kernels::convert(from, v->dtype(), shape, b.buf, {strides, rank}, v->data, {out_strides, rank});
+  return v;
+}
+
+Val from_scalar(const Scalar& s, DType dtype) {
+  Val v = Val::adopt(new_value(dtype, {}));
+  kernels::fill(dtype, {}, v->data, {}, s);
+  return v;
+}
+
+bool holds_arrays(PyObject* o, int depth = 0) {
+  if (is_array(o)) return true;
+  if ((!PyList_Check(o) && !PyTuple_Check(o)) || depth > kMaxRank || PySequence_Fast_GET_SIZE(o) == 0) return false;
+  Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
+  for (Py_ssize_t i = 0; i < n; ++i)
+    if (holds_arrays(PySequence_Fast_GET_ITEM(o, i), depth + 1)) return true;
+  return false;
+}
+
+PyObject* without_arrays(PyObject* o) {  // nested lists with our arrays as NumPy's
+  if (is_array(o)) return to_numpy(*value_of(o));
+  if (!PyList_Check(o) && !PyTuple_Check(o)) return Py_INCREF(o), o;
+  Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
+  Ref list(checked(PyList_New(n)));
+  for (Py_ssize_t i = 0; i < n; ++i) PyList_SET_ITEM(list.get(), i, without_arrays(PySequence_Fast_GET_ITEM(o, i)));
+  return list.leak();
+}
+
+bool is_numpy_array(PyObject* o) {
+  static PyObject* type = checked(PyObject_GetAttrString(numpy_module(), "ndarray"));
+  return PyObject_TypeCheck(o, reinterpret_cast<PyTypeObject*>(type));
+}
+
+Val from_sequence(PyObject* o, Maybe<DType> dtype) {
+  Ref plain(holds_arrays(o) ? without_arrays(o) : (Py_INCREF(o), o));
+  Ref array(checked(PyObject_CallMethod(numpy_module(), "asarray", "O", plain.get())));
+  if (!dtype) {
+    Ref type(checked(PyObject_GetAttrString(array.get(), "dtype")));
+    Ref kind(checked(PyObject_GetAttrString(type.get(), "kind")));
+    if (PyUnicode_CompareWithASCIIString(kind.get(), "b") != 0) dtype = default_float();
+  }
+  return from_numpy(array.get(), dtype);
+}
+
+}  // namespace
+
+Val to_operand(PyObject* o) {
+  if (is_array(o)) return Val::share(value_of(o));
+  Scalar s;
+  if (to_scalar(o, &s)) return Val::adopt(s.is_real() ? new_weak(s.real) : s.is_boolean() ? new_weak_bool(s.integer != 0) : new_weak(s.integer));
+  if (is_numpy_array(o) || is_numpy_scalar(o)) return from_numpy(o, {});
+  if (PyList_Check(o) || PyTuple_Check(o)) return from_sequence(o, {});
+  return nullptr;
+}
+
+Val require_operand(PyObject* o, const char* op, const char* argument) {
+  Val v = to_operand(o);
+  TW_CHECK(v, type, op, ": argument ", argument, " must be an array or a number; got ", Py_TYPE(o)->tp_name);
+  return v;
+}
+
+Val to_array(PyObject* o, Maybe<DType> dtype) {
+  Scalar s;
+  if (is_array(o)) {
+    Value& v = *value_of(o);
+    Val copy = apply(op_with_role(Role::copy), {Val::share(&v)});
+    if (!dtype || *dtype == v.dtype()) return copy;
+    Val cast = Val::adopt(new_value(*dtype, v.shape()));
+    assign(*cast, *copy);
+    return cast;
+  }
+  if (to_scalar(o, &s)) return from_scalar(s, dtype.value_or(s.is_boolean() ? DType::bool_ : default_float()));
+  if (is_numpy_array(o) || is_numpy_scalar(o)) return from_numpy(o, dtype);
+  if (PyList_Check(o) || PyTuple_Check(o)) return from_sequence(o, dtype);
+  Ref array(checked(PyObject_CallMethod(numpy_module(), "asarray", "O", o)));
+  return from_numpy(array.get(), dtype);
+}
+
+PyObject* to_numpy(const Value& v) {
+  wait_to_read(v);
+  DType t = v.dtype() == DType::bfloat16 ? DType::float32 : v.dtype();
+  Ref shape(shape_tuple(v.shape())), dtype(dtype_object(t));
+  Ref array(checked(PyObject_CallMethod(numpy_module(), "empty", "OO", shape.get(), dtype.get())));
+  if (v.size() == 0) return array.leak();
+  NumpyView view(array.get(), PyBUF_WRITABLE | PyBUF_C_CONTIGUOUS);
+  int64_t from[kMaxRank], to[kMaxRank];
+  v.copy_strides(from);
+  contiguous_strides(v.shape(), to);
+  size_t rank = static_cast<size_t>(v.rank());
+  kernels::convert(v.dtype(), t, v.shape(), v.data, {from, rank}, view.buffer.buf, {to, rank});
+  return array.leak();
+}
+
+}  // namespace twibil::python

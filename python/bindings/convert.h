@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Python objects to values and attributes, and back.
+#pragma once
+#include "array_object.h"
+#include "ir/attr.h"
+
+namespace twibil::python {
+
+/// An operand of an operator: arrays as they are, numbers as weak scalars, NumPy arrays and lists as new arrays.
+/// Null (no exception set) when the object is nothing of that kind.
+Val to_operand(PyObject* o);
+/// The same, but a type error that names the operator and the argument.
+Val require_operand(PyObject* o, const char* op, const char* argument);
+/// numpy-like array(): lists and Python numbers take `dtype` or float32, arrays keep theirs.
+Val to_array(PyObject* o, Maybe<DType> dtype);
+
+DType to_dtype(PyObject* o);          // NumPy dtypes and scalar types, Python types, names
+PyObject* dtype_object(DType t);      // numpy.dtype; the string "bfloat16" for what NumPy lacks
+bool to_scalar(PyObject* o, Scalar* s);  // int, float, bool, NumPy scalars
+int64_t to_int(PyObject* o, const char* what);
+PyObject* shape_tuple(std::span<const int64_t> dims);
+IntList to_int_list(PyObject* o, const char* what);
+
+void set_attr(const Field& field, void* attrs, PyObject* o, const char* op);
+PyObject* attr_object(const Field& field, const void* attrs);
+
+PyObject* to_numpy(const Value& v);
+PyObject* numpy_module();
+void check_context(PyObject* o);      // a device argument must be a CPU
+
+}  // namespace twibil::python

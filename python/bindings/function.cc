@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: Apache-2.0
+// Calls of operators from Python: arguments are sorted into arrays and attributes by the operator's own tables, without
+// dictionaries. Positional arguments are first the arrays, then the attributes, as declared.
+#include "function.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "convert.h"
+#include "ir/registry.h"
+#include "runtime/fast_path.h"
+
+namespace twibil::python {
+
+namespace {
+
+struct Function {
+  PyObject_HEAD
+  vectorcallfunc vectorcall;
+  const OpDef* op;
+  const FastPath* fast;
+  const char* name;                   // "np.sum"
+  std::vector<PyObject*>* keywords;   // interned: inputs, then attributes
+};
+
+const char* short_name(const char* name) {
+  const char* last = name;
+  for (const char* c = name; *c; ++c)
+    if (*c == '.') last = c + 1;
+  return last;
+}
+
+PyObject* interned(const char* s) { return checked(PyUnicode_InternFromString(s)); }
+
+struct Universal {  // keywords that every function takes
+  PyObject *out = interned("out"), *ctx = interned("ctx"), *device = interned("device"), *order = interned("order"), *name = interned("name"), *where = interned("where");
+};
+const Universal& universal() {
+  static const Universal u;
+  return u;
+}
+
+constexpr int kMaxArrays = 64;
+constexpr size_t kAttrRoom = 2048;
+
+/// The arguments of one call while they are sorted.
+class Arguments {
+ public:
+  Arguments(const Function& f) : f_(f), op_(*f.op), inputs_(op_.inputs()) {
+    if (op_.attrs.size) std::memcpy(attrs_, op_.attrs.defaults, op_.attrs.size);
+  }
+
+  void positional(PyObject* const* args, Py_ssize_t n) {
+    Py_ssize_t i = 0;
+    if (op_.variadic()) {
+      for (int k = 0; k < inputs_ - 1 && i < n; ++k) set_input(k, args[i++]);
+      if (i < n && (PyList_Check(args[i]) || PyTuple_Check(args[i]))) {
+        spread(args[i++]);
+      } else {
+        while (i < n && is_array(args[i])) append(args[i++]);
+      }
+    } else {
+      for (int k = 0; k < inputs_ && i < n; ++k) set_input(k, args[i++]);
+    }
+    int k = 0;
+    for (; k < op_.attrs.count && i < n; ++k) {
+      if (op_.attrs.fields[k].keyword_only) break;
+      set_field(k, args[i++]);
+    }
+    if (i < n && i == n - 1 && (is_array(args[i]) || args[i] == Py_None) && !given_) set_out(args[i++]);
+    TW_CHECK(i == n, type, op_.name, ": takes at most ", static_cast<int64_t>(i), " positional arguments; got ", static_cast<int64_t>(n));
+  }
+
+  void keyword(PyObject* key, PyObject* value) {
+    int which = find(key);
+    if (which >= inputs_) return set_field(which - inputs_, value);
+    if (which >= 0) {
+      if (op_.in[which].kind == SlotKind::variadic) return spread(value);
+      return set_input(which, value);
+    }
+    const Universal& u = universal();
+    if (key == u.out || equal(key, u.out)) return set_out(value);
+    if (key == u.ctx || key == u.device || equal(key, u.ctx) || equal(key, u.device)) return check_context(value);
+    if (key == u.name || equal(key, u.name)) return;
+    if (key == u.order || equal(key, u.order)) return check_order(value);
+    if ((key == u.where || equal(key, u.where)) && (value == Py_True || value == Py_None)) return;
+    unknown(key);
+  }
+
+  PyObject* run() {
+    for (int k = 0; k < op_.attrs.count; ++k)
+      TW_CHECK(!op_.attrs.fields[k].required || set_[k], type, op_.name, ": argument ", op_.attrs.fields[k].name, " is missing. ", op_.attrs.fields[k].doc);
+    Value* in[kMaxArrays];
+    for (int i = 0; i < count_; ++i) in[i] = arrays_[i].get();
+    return call_op(op_, op_.attrs.size ? attrs_ : nullptr, {in, static_cast<size_t>(count_)}, given_ ? outs_ : nullptr);
+  }
+
+ private:
+  static bool equal(PyObject* a, PyObject* b) { return PyUnicode_Compare(a, b) == 0; }
+
+  int find(PyObject* key) const {
+    const auto& known = *f_.keywords;
+    for (size_t i = 0; i < known.size(); ++i)
+      if (known[i] == key) return static_cast<int>(i);
+    const char* s = PyUnicode_AsUTF8(key);  // not interned, or another spelling
+    for (int i = 0; i < inputs_; ++i)
+      if (std::string_view(s) == op_.in[i].name) return i;
+    if (const Field* field = find_field(op_.attrs, s)) return inputs_ + static_cast<int>(field - op_.attrs.fields);
+    static constexpr std::string_view kFirst[] = {"x", "a", "data", "array", "object"};  // what callers call the first array
+    for (std::string_view word : kFirst)
+      if (inputs_ > 0 && word == s && op_.in[0].kind != SlotKind::variadic) return 0;
+    return -1;
+  }
+  [[noreturn]] void unknown(PyObject* key) const {
+    std::vector<std::string_view> known;
+    for (int i = 0; i < inputs_; ++i) known.push_back(op_.in[i].name);
+    for (const Field& field : op_.attrs.span()) known.push_back(field.name);
+    std::string_view s = PyUnicode_AsUTF8(key);
+    throw_error(ErrorKind::type, text(op_.name, ": there is no argument ", s, did_you_mean(s, known)));
+  }
+
+  void set_input(int k, PyObject* o) {
+    TW_CHECK(k >= count_ || !arrays_[k], type, op_.name, ": argument ", op_.in[k].name, " is given twice");
+    if (o == Py_None) {
+      TW_CHECK(op_.in[k].kind == SlotKind::optional, type, op_.name, ": argument ", op_.in[k].name, " must be an array; got None");
+    } else {
+      arrays_[k] = require_operand(o, op_.name, op_.in[k].name);
+    }
+    count_ = std::max(count_, k + 1);
+  }
+  void append(PyObject* o) {
+    TW_CHECK(count_ < kMaxArrays, value, op_.name, ": takes at most ", kMaxArrays, " arrays");
+    count_ = std::max(count_, inputs_ - 1);
+    arrays_[count_++] = require_operand(o, op_.name, op_.in[inputs_ - 1].name);
+  }
+  void spread(PyObject* sequence) {
+    if (is_array(sequence) || !(PyList_Check(sequence) || PyTuple_Check(sequence))) {
+      Ref list(checked(PySequence_List(sequence)));
+      return spread(list.get());
+    }
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(sequence); ++i) append(PySequence_Fast_GET_ITEM(sequence, i));
+  }
+  void set_field(int k, PyObject* o) {
+    TW_CHECK(!set_[k], type, op_.name, ": argument ", op_.attrs.fields[k].name, " is given twice");
+    set_[k] = true;
+    set_attr(op_.attrs.fields[k], attrs_, o, op_.name);
+  }
+  void set_out(PyObject* o) {
+    if (o == Py_None) return;
+    given_ = true;
+    if (is_array(o)) {
+      outs_[0] = value_of(o);
+      return;
+    }
+    TW_CHECK(PyTuple_Check(o) || PyList_Check(o), type, op_.name, ": out must be an array or a tuple of arrays; got ", Py_TYPE(o)->tp_name);
+    Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
+    TW_CHECK(n <= op_.visible_outputs(), value, op_.name, ": out must have at most ", op_.visible_outputs(), " arrays; got ", static_cast<int64_t>(n));
+    for (Py_ssize_t i = 0; i < n; ++i) {
+      PyObject* item = PySequence_Fast_GET_ITEM(o, i);
+      TW_CHECK(item == Py_None || is_array(item), type, op_.name, ": out must be arrays; got ", Py_TYPE(item)->tp_name);
+      outs_[i] = item == Py_None ? nullptr : value_of(item);
+    }
+  }
+  void check_order(PyObject* o) const {
+    if (o == Py_None) return;
+    const char* s = PyUnicode_Check(o) ? PyUnicode_AsUTF8(o) : "?";
+    TW_CHECK(std::string_view("CKA").find(s) != std::string_view::npos, value, op_.name, ": order must be \"C\"; got \"", s, "\"");
+  }
+
+  const Function& f_;
+  const OpDef& op_;
+  int inputs_;
+  int count_ = 0;
+  bool given_ = false;
+  Val arrays_[kMaxArrays];
+  Value* outs_[6] = {};
+  bool set_[32] = {};
+  alignas(16) std::byte attrs_[kAttrRoom];
+};
+
+PyObject* call_function(PyObject* self, PyObject* const* args, size_t flags, PyObject* names) {
+  const Function& f = *reinterpret_cast<Function*>(self);
+  Py_ssize_t n = PyVectorcall_NARGS(flags);
+  try {
+    if (!names && n && Py_IS_TYPE(args[0], &ArrayType)) {
+      if (n == 2 && f.op->inputs() == 2 && Py_IS_TYPE(args[1], &ArrayType)) {
+        if (Value* y = fast_binary(*f.fast, value_of(args[0]), value_of(args[1]))) return wrap_new(y);
+      } else if (n == 1 && f.op->inputs() == 1) {
+        if (Value* y = fast_unary(*f.fast, value_of(args[0]))) return wrap_new(y);
+      }
+    }
+    Arguments arguments(f);
+    arguments.positional(args, n);
+    for (Py_ssize_t i = 0; names && i < PyTuple_GET_SIZE(names); ++i) arguments.keyword(PyTuple_GET_ITEM(names, i), args[n + i]);
+    return arguments.run();
+  } catch (...) {
+    return raise_current();
+  }
+}
+
+PyObject* bind(PyObject* self, PyObject* instance, PyObject*) {
+  if (!instance) return Py_INCREF(self), self;
+  return PyMethod_New(self, instance);
+}
+
+PyObject* repr(PyObject* self) {
+  const Function& f = *reinterpret_cast<Function*>(self);
+  return PyUnicode_FromFormat("<function %s>", f.name);
+}
+
+PyObject* get_name(PyObject* self, void*) { return PyUnicode_FromString(short_name(reinterpret_cast<Function*>(self)->name)); }
+
+std::string document(const OpDef& op) {
+  std::string s = text(op.doc, "\n\nParameters\n----------\n");
+  for (int i = 0; i < op.inputs(); ++i) {
+    const Slot& slot = op.in[i];
+    s += text(slot.name, slot.kind == SlotKind::optional ? " : array, optional" : slot.kind == SlotKind::variadic ? " : arrays" : " : array", "\n");
+    if (slot.doc) s += text("    ", slot.doc, "\n");
+  }
+  for (const Field& field : op.attrs.span()) {
+    s += text(field.name, field.required ? " : required" : text(" : default ", print_attr(field, op.attrs.defaults)), "\n    ", field.doc);
+    if (field.choices) s += text(" One of ", field.choices, ".");
+    s += "\n";
+  }
+  if (op.no_grad) s += text("\nHas no gradient: ", op.no_grad, ".\n");
+  return s;
+}
+PyObject* get_doc(PyObject* self, void*) { return PyUnicode_FromString(document(*reinterpret_cast<Function*>(self)->op).c_str()); }
+
+// inspect.signature wants a Signature object on types of one's own, so it is made when somebody asks.
+PyObject* get_signature(PyObject* self, void*) {
+  try {
+    const OpDef& op = *reinterpret_cast<Function*>(self)->op;
+    Ref inspect(checked(PyImport_ImportModule("inspect")));
+    Ref parameter(checked(PyObject_GetAttrString(inspect.get(), "Parameter")));
+    Ref list(checked(PyList_New(0)));
+    bool optional = false;
+    auto add = [&](const char* name, const char* kind, PyObject* fallback) {
+      Ref how(checked(PyObject_GetAttrString(parameter.get(), kind)));
+      Ref args(checked(Py_BuildValue("(sO)", name, how.get()))), keywords(checked(PyDict_New()));
+      if (fallback) checked(PyDict_SetItemString(keywords.get(), "default", fallback));
+      Ref p(checked(PyObject_Call(parameter.get(), args.get(), keywords.get())));
+      checked(PyList_Append(list.get(), p.get()));
+      optional |= fallback != nullptr;
+    };
+    for (int i = 0; i < op.inputs(); ++i) add(op.in[i].name, "POSITIONAL_OR_KEYWORD", op.in[i].kind == SlotKind::optional ? Py_None : nullptr);
+    for (const Field& field : op.attrs.span()) {
+      Ref fallback(field.required ? nullptr : checked(attr_object(field, op.attrs.defaults)));
+      add(field.name, !field.required || !optional ? "POSITIONAL_OR_KEYWORD" : "KEYWORD_ONLY", fallback.get());
+    }
+    add("out", "KEYWORD_ONLY", Py_None);
+    return PyObject_CallMethod(inspect.get(), "Signature", "O", list.get());
+  } catch (...) {
+    return raise_current();
+  }
+}
+
+PyGetSetDef properties[] = {
+    {"__name__", get_name, nullptr, nullptr, nullptr},
+    {"__qualname__", get_name, nullptr, nullptr, nullptr},
+    {"__doc__", get_doc, nullptr, nullptr, nullptr},
+    {"__signature__", get_signature, nullptr, nullptr, nullptr},
+    {},
+};
+
+}  // namespace
+
+PyTypeObject FunctionType = {
+    .ob_base = PyVarObject_HEAD_INIT(nullptr, 0)
+    .tp_name = "twibil.function",
+    .tp_basicsize = sizeof(Function),
+    .tp_vectorcall_offset = offsetof(Function, vectorcall),
+    .tp_repr = repr,
+    .tp_call = PyVectorcall_Call,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR,
+    .tp_getset = properties,
+    .tp_descr_get = bind,
+};
+
+PyObject* make_function(const OpDef& op, const char* name) {
+  Function* f = PyObject_New(Function, &FunctionType);
+  checked(reinterpret_cast<PyObject*>(f));
+  f->vectorcall = call_function;
+  f->op = &op;
+  f->fast = new FastPath(op);
+  f->name = name;
+  f->keywords = new std::vector<PyObject*>;
+  for (int i = 0; i < op.inputs(); ++i) f->keywords->push_back(interned(op.in[i].name));
+  for (const Field& field : op.attrs.span()) f->keywords->push_back(interned(field.name));
+  return reinterpret_cast<PyObject*>(f);
+}
+
+PyObject* call_op(const OpDef& op, const void* attrs, std::span<Value* const> in, Value* const* given) {
+  Value* out[6] = {};
+  invoke(op, attrs, in, out, given);
+  if (op.visible_outputs() == 1) return wrap(out[0]);
+  Ref list(checked(PyList_New(op.visible_outputs())));
+  for (int k = 0; k < op.visible_outputs(); ++k) PyList_SET_ITEM(list.get(), k, wrap(out[k]));
+  return list.leak();
+}
+
+void prepare_function_type() { checked(PyType_Ready(&FunctionType)); }
+
+}  // namespace twibil::python

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// x[key] and x[key] = value. Keys of integers, slices, None and ... are resolved here into a view; integer arrays and
+// masks go on to advanced_indexing.cc.
+#include "indexing.h"
+
+#include "advanced_indexing.h"
+#include "convert.h"
+#include "ir/apply.h"
+#include "ir/modes.h"
+#include "ops/index/basic_index.h"
+#include "runtime/eager.h"
+
+namespace twibil::python {
+
+namespace {
+
+bool is_integer_key(PyObject* o) {
+  return PyLong_Check(o) ? !PyBool_Check(o) : PyIndex_Check(o) && !is_array(o) && !PyBool_Check(o) && !PyObject_CheckBuffer(o);
+}
+
+/// How many axes of the array an entry of a key takes up.
+int consumed_axes(PyObject* o) {
+  if (o == Py_None || o == Py_Ellipsis) return 0;
+  return advanced_axes(o);
+}
+
+int64_t checked_index(int64_t i, int64_t size, int axis) {
+  TW_CHECK(i >= -size && i < size, index, "index ", i, " is out of range for axis ", axis, " with size ", size);
+  return i < 0 ? i + size : i;
+}
+
+void add_slice(ops::BasicIndexAttrs& a, PyObject* o, int64_t size) {
+  Py_ssize_t start, stop, step;
+  checked(PySlice_Unpack(o, &start, &stop, &step));
+  Py_ssize_t n = PySlice_AdjustIndices(size, &start, &stop, step);
+  a.start.push_back(n ? start : 0);
+  a.step.push_back(n ? step : 1);
+  a.size.push_back(n);
+}
+
+void add_whole(ops::BasicIndexAttrs& a, int64_t size) {
+  a.start.push_back(0);
+  a.step.push_back(1);
+  a.size.push_back(size);
+}
+
+struct ParsedKey {
+  ops::BasicIndexAttrs basic;
+  AdvancedKey advanced;  // entries that are arrays, by the axis of the result of the basic part
+};
+
+ParsedKey parse(const Value& x, PyObject* key) {
+  PyObject* one[1] = {key};
+  PyObject** entries = one;
+  Py_ssize_t n = 1;
+  if (PyTuple_Check(key)) {
+    n = PyTuple_GET_SIZE(key);
+    entries = &PyTuple_GET_ITEM(key, 0);
+  }
+  int used = 0, dots = 0;
+  bool arrays = false;
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    used += consumed_axes(entries[i]);
+    dots += entries[i] == Py_Ellipsis;
+    arrays |= !is_integer_key(entries[i]) && !PySlice_Check(entries[i]) && entries[i] != Py_None && entries[i] != Py_Ellipsis;
+  }
+  TW_CHECK(dots <= 1, index, "an index can hold only one ellipsis");
+  TW_CHECK(used <= x.rank(), index, "too many indices: the array has ", x.rank(), " dimensions, ", used, " were indexed");
+  ParsedKey parsed;
+  int axis = 0, result_axis = 0;
+  auto whole = [&](int count) {
+    for (; count > 0; --count, ++axis, ++result_axis) add_whole(parsed.basic, x.dims[axis]);
+  };
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    PyObject* o = entries[i];
+    if (o == Py_Ellipsis) {
+      whole(x.rank() - used);
+    } else if (o == Py_None) {
+      parsed.basic.new_axes.push_back(result_axis++);
+    } else if (PySlice_Check(o)) {
+      add_slice(parsed.basic, o, x.dims[axis++]);
+      ++result_axis;
+    } else if (is_integer_key(o) && !arrays) {
+      parsed.basic.start.push_back(checked_index(to_int(o, "an index"), x.dims[axis], axis));
+      parsed.basic.step.push_back(1);
+      parsed.basic.size.push_back(-1);
+      ++axis;
+    } else {
+      int taken = parsed.advanced.add(o, result_axis, {x.dims + axis, static_cast<size_t>(x.rank() - axis)});
+      whole(taken);
+    }
+  }
+  whole(x.rank() - axis);
+  return parsed;
+}
+
+Val basic_view(Value& x, const ops::BasicIndexAttrs& attrs) { return apply(ops::op_basic_index, attrs, {Val::share(&x)}); }
+
+/// x[i] of a row-major array that nobody records: one header.
+Value* row_view(Value& x, int64_t i) {
+  i = checked_index(i, x.dims[0], 0);
+  Layout l;
+  l.shape = Shape(x.shape().subspan(1));
+  int64_t strides[kMaxRank];
+  x.copy_strides(strides);
+  l.offset = i * strides[0];
+  std::copy(strides + 1, strides + x.rank(), l.strides);
+  return new_view(x, l);
+}
+
+bool must_link(const Value& x) { return x.has(kNeedsGrad) && modes.recording; }
+
+}  // namespace
+
+PyObject* array_subscript(PyObject* o, PyObject* key) {
+  try {
+    Value& x = *value_of(o);
+    if (PyLong_CheckExact(key) && !must_link(x)) {
+      TW_CHECK(x.rank() > 0, index, "too many indices: the array has 0 dimensions, 1 was indexed");
+      return wrap_new(row_view(x, to_int(key, "an index")));
+    }
+    ParsedKey parsed = parse(x, key);
+    Val view = basic_view(x, parsed.basic);
+    if (parsed.advanced.empty()) return wrap(std::move(view));
+    return wrap(parsed.advanced.read(view));
+  } catch (...) {
+    return raise_current();
+  }
+}
+
+int array_assign_subscript(PyObject* o, PyObject* key, PyObject* to) {
+  try {
+    TW_CHECK(to, type, "elements of an array cannot be deleted");
+    Value& x = *value_of(o);
+    ParsedKey parsed = parse(x, key);
+    Val value = require_operand(to, "assign", "value");
+    if (parsed.advanced.empty()) {
+      apply(ops::op_assign_basic, parsed.basic, {Val::share(&x), value});
+    } else {
+      parsed.advanced.write(x, parsed.basic, value);
+    }
+    return 0;
+  } catch (...) {
+    raise_current();
+    return -1;
+  }
+}
+
+PyObject* array_item(PyObject* o, Py_ssize_t i) {
+  Ref key(PyLong_FromSsize_t(i));
+  return array_subscript(o, key.get());
+}
+
+// ---- iteration: without exceptions as control flow ----
+
+namespace {
+
+struct Iterator {
+  PyObject_HEAD
+  PyObject* array;
+  int64_t next;
+};
+
+PyObject* iterator_next(PyObject* self) {
+  Iterator* it = reinterpret_cast<Iterator*>(self);
+  try {
+    Value& x = *value_of(it->array);
+    if (it->next >= x.dims[0]) return nullptr;
+    if (!must_link(x)) return wrap_new(row_view(x, it->next++));
+    Ref key(checked(PyLong_FromLongLong(it->next++)));
+    return array_subscript(it->array, key.get());
+  } catch (...) {
+    return raise_current();
+  }
+}
+void iterator_dealloc(PyObject* self) {
+  Py_DECREF(reinterpret_cast<Iterator*>(self)->array);
+  PyObject_Free(self);
+}
+PyTypeObject IteratorType = {
+    .ob_base = PyVarObject_HEAD_INIT(nullptr, 0)
+    .tp_name = "twibil.np.ndarray_iterator",
+    .tp_basicsize = sizeof(Iterator),
+    .tp_dealloc = iterator_dealloc,
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_iter = PyObject_SelfIter,
+    .tp_iternext = iterator_next,
+};
+
+}  // namespace
+
+PyObject* array_iterator(PyObject* o) {
+  if (value_of(o)->rank() == 0) {
+    PyErr_SetString(PyExc_TypeError, "an array without dimensions cannot be iterated");
+    return nullptr;
+  }
+  Iterator* it = PyObject_New(Iterator, &IteratorType);
+  if (!it) return nullptr;
+  it->array = (Py_INCREF(o), o);
+  it->next = 0;
+  return reinterpret_cast<PyObject*>(it);
+}
+
+void prepare_iterator_type() { checked(PyType_Ready(&IteratorType)); }
+
+}  // namespace twibil::python

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// The compiled module: array type, one function per public name of every operator, and what is not an operator.
+#include <cstring>
+
+#include "autograd.h"
+#include "convert.h"
+#include "function.h"
+#include "indexing.h"
+#include "ir/registry.h"
+#include "memory/allocator.h"
+#include "operators.h"
+#include "runtime/launch.h"
+#include "runtime/random_state.h"
+
+namespace twibil::python {
+
+namespace {
+
+#define TW_TRY(...)           \
+  try {                       \
+    __VA_ARGS__               \
+  } catch (...) {             \
+    return raise_current();   \
+  }
+
+PyObject* make_array(PyObject*, PyObject* args, PyObject* keywords) {
+  static const char* kNames[] = {"object", "dtype", "ctx", "device", "copy", nullptr};
+  PyObject *object = nullptr, *dtype = Py_None, *ctx = Py_None, *device = Py_None, *copy = Py_True;
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|OOOO", const_cast<char**>(kNames), &object, &dtype, &ctx, &device, &copy)) return nullptr;
+  TW_TRY(check_context(ctx); check_context(device); return wrap(to_array(object, dtype == Py_None ? Maybe<DType>() : Maybe<DType>(to_dtype(dtype))));)
+}
+
+/// {"sum": function, ...} of the public names that start with "np." and so on.
+PyObject* functions_of(PyObject*, PyObject* space) {
+  TW_TRY(std::string prefix = std::string(PyUnicode_AsUTF8(space)) + "."; Ref dict(checked(PyDict_New()));
+         for (const OpDef* op : registry()) for (const char* name : op->names) {
+           if (!name || std::strncmp(name, prefix.c_str(), prefix.size()) != 0) continue;
+           Ref f(make_function(*op, name));
+           checked(PyDict_SetItemString(dict.get(), name + prefix.size(), f.get()));
+         } return dict.leak();)
+}
+
+PyObject* all_operators(PyObject*, PyObject*) {
+  TW_TRY(Ref dict(checked(PyDict_New())); for (const OpDef* op : registry()) {
+    Ref f(make_function(*op, op->name));
+    checked(PyDict_SetItemString(dict.get(), op->name, f.get()));
+  } return dict.leak();)
+}
+
+void add_methods() {
+  for (const OpDef* op : registry())
+    for (const char* name : op->names)
+      if (name && std::strncmp(name, "ndarray.", 8) == 0) {
+        Ref f(make_function(*op, name));
+        checked(PyDict_SetItemString(ArrayType.tp_dict, name + 8, f.get()));
+      }
+  PyType_Modified(&ArrayType);
+}
+
+PyObject* seed(PyObject*, PyObject* args, PyObject* keywords) {
+  static const char* kNames[] = {"seed", "ctx", nullptr};
+  PyObject *number = nullptr, *ctx = Py_None;
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|O", const_cast<char**>(kNames), &number, &ctx)) return nullptr;
+  TW_TRY(seed_random(static_cast<uint64_t>(to_int(number, "seed"))); Py_RETURN_NONE;)
+}
+PyObject* get_random_state(PyObject*, PyObject*) {
+  RandomKey k = random_state();
+  return Py_BuildValue("(KK)", static_cast<unsigned long long>(k.seed), static_cast<unsigned long long>(k.counter));
+}
+PyObject* put_random_state(PyObject*, PyObject* args) {
+  unsigned long long s, c;
+  if (!PyArg_ParseTuple(args, "(KK)", &s, &c)) return nullptr;
+  set_random_state({s, c});
+  Py_RETURN_NONE;
+}
+PyObject* waitall(PyObject*, PyObject*) { TW_TRY(wait_all(); Py_RETURN_NONE;) }
+PyObject* stats(PyObject*, PyObject*) {
+  MemoryStats s = memory_stats();
+  return Py_BuildValue("{sLsLsLsLsL}", "current_bytes", static_cast<long long>(s.current_bytes), "peak_bytes", static_cast<long long>(s.peak_bytes),
+                       "reserved_bytes", static_cast<long long>(s.reserved_bytes), "limit_bytes", static_cast<long long>(s.limit_bytes),
+                       "allocations", static_cast<long long>(s.allocations));
+}
+PyObject* reset_peak(PyObject*, PyObject*) {
+  reset_peak_memory();
+  Py_RETURN_NONE;
+}
+PyObject* set_limit(PyObject*, PyObject* bytes) { TW_TRY(set_memory_limit(to_int(bytes, "limit")); Py_RETURN_NONE;) }
+
+PyMethodDef functions[] = {
+    {"array", reinterpret_cast<PyCFunction>(make_array), METH_VARARGS | METH_KEYWORDS, "array(object, dtype=None, ctx=None): a new array; lists become float32 unless dtype says otherwise."},
+    {"functions", functions_of, METH_O, "The functions of a namespace (\"np\", \"npx\", \"nd\") by name."},
+    {"operators", all_operators, METH_NOARGS, "Every registered operator by its own name."},
+    {"seed", reinterpret_cast<PyCFunction>(seed), METH_VARARGS | METH_KEYWORDS, "Starts the stream of random numbers anew."},
+    {"random_state", get_random_state, METH_NOARGS, "(seed, counter) of the stream of random numbers."},
+    {"set_random_state", put_random_state, METH_VARARGS, "Puts the stream back to a state."},
+    {"waitall", waitall, METH_NOARGS, "Waits for all queued work; raises its first error."},
+    {"memory_stats", stats, METH_NOARGS, "Bytes of array data now, at the peak, reserved, and the limit (0: none)."},
+    {"reset_peak_memory", reset_peak, METH_NOARGS, "Sets the peak to what is live now."},
+    {"set_memory_limit", set_limit, METH_O, "Allocations beyond this many bytes raise MemoryError; 0: no limit."},
+    {},
+};
+
+PyModuleDef definition = {.m_base = PyModuleDef_HEAD_INIT, .m_name = "twibil._core", .m_doc = "The compiled part of twibil.", .m_size = -1, .m_methods = functions};
+
+}  // namespace
+
+}  // namespace twibil::python
+
+extern "C" PyMODINIT_FUNC PyInit__core() {
+  using namespace twibil;
+  using namespace twibil::python;
+  try {
+    counts_are_plain = true;  // every handle is touched under the interpreter's lock
+    install_runtime();
+    checked(PyType_Ready(&ArrayType));
+    prepare_function_type();
+    prepare_iterator_type();
+    prepare_operators();
+    add_methods();
+    Ref module(checked(PyModule_Create(&definition)));
+    add_autograd(module.get());
+    Py_INCREF(&ArrayType);
+    checked(PyModule_AddObject(module.get(), "ndarray", reinterpret_cast<PyObject*>(&ArrayType)));
+    return module.leak();
+  } catch (...) {
+    return raise_current();
+  }
+}

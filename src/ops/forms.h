@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// How gradients and composed operators call other operators: plain functions and arithmetic on values. Written by hand,
+// because the generated functions of the front ends need the operators to exist first.
+#pragma once
+#include "ir/apply.h"
+#include "ir/formula.h"
+#include "ir/registry.h"
+
+namespace twibil::ops {
+
+struct AxesAttrs {  // of reductions
+  Maybe<IntList> axis;
+  bool keepdims = false;
+};
+struct SumAttrs {
+  Maybe<IntList> axis;
+  Maybe<DType> dtype;
+  bool keepdims = false;
+};
+struct DTypeAttrs {
+  DType dtype = DType::float32;
+};
+struct ShapeAttrs {
+  IntList shape;
+};
+struct AxisAttrs {
+  int64_t axis = -1;
+};
+struct TransposeAttrs {
+  Maybe<IntList> axes;
+};
+
+#define TW_FORM_1(name) \
+  inline Val name(const Val& x) { return apply(op_##name, {x}); }
+#define TW_FORM_2(name) \
+  inline Val name(const Val& x, const Val& y) { return apply(op_##name, {x, y}); }
+#define TW_DECLARE(name) extern const OpDef op_##name;
+
+#define TW_UNARY_FORMS(X) X(negative) X(exp) X(log) X(sqrt) X(square) X(sign) X(reciprocal) X(sigmoid) X(logical_not) X(zeros_like) X(ones_like)
+#define TW_BINARY_FORMS(X) \
+  X(add) X(subtract) X(multiply) X(true_divide) X(power) X(maximum) X(minimum) X(equal) X(not_equal) X(less) X(less_equal) \
+  X(greater) X(greater_equal) X(matmul) X(sum_to_like) X(broadcast_like) X(reshape_like)
+TW_UNARY_FORMS(TW_DECLARE)
+TW_BINARY_FORMS(TW_DECLARE)
+TW_UNARY_FORMS(TW_FORM_1)
+TW_BINARY_FORMS(TW_FORM_2)
+TW_DECLARE(sum) TW_DECLARE(mean) TW_DECLARE(cast) TW_DECLARE(reshape) TW_DECLARE(transpose) TW_DECLARE(expand_dims) TW_DECLARE(where) TW_DECLARE(swapaxes)
+
+inline Val sum(const Val& x, Maybe<IntList> axis = {}, bool keepdims = false) { return apply(op_sum, SumAttrs{axis, {}, keepdims}, {x}); }
+inline Val mean(const Val& x, Maybe<IntList> axis = {}, bool keepdims = false) { return apply(op_mean, SumAttrs{axis, {}, keepdims}, {x}); }
+inline Val cast(const Val& x, DType t) { return x->dtype() == t ? x : apply(op_cast, DTypeAttrs{t}, {x}); }
+inline Val where(const Val& condition, const Val& x, const Val& y) { return apply(op_where, {condition, x, y}); }
+inline Val transpose(const Val& x, IntList axes) { return apply(op_transpose, TransposeAttrs{axes}, {x}); }
+inline Val expand_dims(const Val& x, int64_t axis) { return apply(op_expand_dims, AxisAttrs{axis}, {x}); }
+
+}  // namespace twibil::ops
+
+namespace twibil {
+
+inline Val operator+(const Val& x, const Val& y) { return ops::add(x, y); }
+inline Val operator-(const Val& x, const Val& y) { return ops::subtract(x, y); }
+inline Val operator*(const Val& x, const Val& y) { return ops::multiply(x, y); }
+inline Val operator/(const Val& x, const Val& y) { return ops::true_divide(x, y); }
+inline Val operator-(const Val& x) { return ops::negative(x); }
+
+}  // namespace twibil

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Small bridges from buffers to the strided kernels.
+#pragma once
+#include "kernels/copy.h"
+#include "ir/op.h"
+
+namespace twibil::ops {
+
+/// The strides of a buffer, made explicit.
+struct Strides {
+  int64_t items[kMaxRank];
+  int rank;
+  explicit Strides(const Buffer& b) : rank(b.rank) {
+    if (b.strides) std::copy(b.strides, b.strides + b.rank, items);
+    else contiguous_strides(b.shape(), items);
+  }
+  /// Of `b` seen with the (larger) shape it is broadcast to.
+  Strides(const Buffer& b, std::span<const int64_t> shape) : rank(static_cast<int>(shape.size())) {
+    Strides own(b);
+    int shift = rank - b.rank;
+    for (int i = 0; i < rank; ++i) items[i] = i < shift || b.dims[i - shift] == 1 ? 0 : own.items[i - shift];
+  }
+  operator std::span<const int64_t>() const { return {items, static_cast<size_t>(rank)}; }
+};
+
+/// Copies x to y with broadcasting and conversion.
+inline void copy_buffer(const Buffer& x, const Buffer& y) {
+  kernels::convert(x.dtype, y.dtype, y.shape(), x.data, Strides(x, y.shape()), y.data, Strides(y));
+}
+/// Sums x into y, over the axes that y lacks or has with size one.
+void sum_to(const Buffer& x, const Buffer& y);
+
+}  // namespace twibil::ops

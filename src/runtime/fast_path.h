@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// The short way of a pointwise operation on small, ready, row-major arrays of one dtype: compare two words, take a
+// header and a data block from free lists, call the kernel. Anything else gives null, and the caller says invoke().
+#pragma once
+#include "ir/modes.h"
+#include "ir/op.h"
+#include "kernels/direct.h"
+#include "memory/allocator.h"
+#include "runtime/record.h"
+
+namespace twibil {
+
+/// What the short way of one operator needs, resolved once: kernels by dtype.
+struct FastPath {
+  const OpDef* op = nullptr;
+  kernels::DirectFunction arrays[kDTypeCount] = {};         // of two arrays, or of one
+  kernels::DirectFunction scalar_right[kDTypeCount] = {};
+  kernels::DirectFunction scalar_left[kDTypeCount] = {};
+  DType out[kDTypeCount] = {};
+  bool constant_left = false;                               // unary formulas such as 1 / x
+  alignas(8) std::byte constant[kDTypeCount][8] = {};       // the number inside a unary formula such as max(x, 0)
+
+  explicit FastPath(const OpDef& op);
+};
+/// Below this many elements an operation is done before a queue would have been told of it.
+inline constexpr int64_t kInlineElements = 16384;
+
+/// A row-major value with the shape of `like`, which is row-major and small.
+inline Value* new_like(const Value& like, DType dtype) {
+  int64_t bytes = static_cast<int64_t>(like.word >> 32) * size_of(dtype);
+  Value* v = static_cast<Value*>(allocate_block(sizeof(Value)));
+  v->front_end[0] = 0;
+  v->self = v;
+  v->count.store(1, std::memory_order_relaxed);
+  v->device = like.device;
+  v->word = (like.word & ~(kFlags | 0xff)) | static_cast<uint64_t>(dtype);
+  v->root = v;
+  v->variable.store(nullptr, std::memory_order_relaxed);
+  for (int i = 0; i < kMaxRank; ++i) v->dims[i] = like.dims[i];
+  v->node = nullptr;
+  v->node_output = 0;
+  v->version = 0;
+  v->bytes = bytes;
+  v->release_data = nullptr;
+  v->leaf = nullptr;
+  try {
+    v->data = static_cast<std::byte*>(allocate_data(static_cast<size_t>(bytes)));
+  } catch (...) {
+    free_block(v, sizeof(Value));
+    throw;
+  }
+  return v;
+}
+
+inline bool simple(const Value& v) {
+  return !(v.word & kSlow) && static_cast<int64_t>(v.word >> 32) <= kInlineElements &&
+         !v.root->variable.load(std::memory_order_acquire);
+}
+
+inline bool recorded(const FastPath& f, uint64_t words) { return (words & kNeedsGrad) && modes.recording && !f.op->no_grad; }
+
+inline Value* fast_binary(const FastPath& f, Value* a, Value* b) {
+  if (((a->word ^ b->word) & ~kFlags) | ((a->word | b->word) & kSlow)) return nullptr;
+  for (int i = 0; i < a->rank(); ++i)
+    if (a->dims[i] != b->dims[i]) return nullptr;
+  kernels::DirectFunction run = f.arrays[static_cast<int>(a->dtype())];
+  if (!run || !simple(*a) || !simple(*b)) return nullptr;
+  Value* y = new_like(*a, f.out[static_cast<int>(a->dtype())]);
+  run(y->data, a->data, b->data, static_cast<int64_t>(a->word >> 32));
+  if (recorded(f, a->word | b->word)) {
+    Value* in[2] = {a, b};
+    record_call(*f.op, f.op->attrs.defaults, in, {&y, 1}, modes.training, {});
+  }
+  return y;
+}
+
+inline Value* fast_unary(const FastPath& f, Value* x) {
+  kernels::DirectFunction run = f.arrays[static_cast<int>(x->dtype())];
+  if (!run || !simple(*x)) return nullptr;
+  int t = static_cast<int>(x->dtype());
+  Value* y = new_like(*x, f.out[t]);
+  if (f.constant_left) run(y->data, f.constant[t], x->data, static_cast<int64_t>(x->word >> 32));
+  else run(y->data, x->data, f.constant[t], static_cast<int64_t>(x->word >> 32));
+  if (recorded(f, x->word)) record_call(*f.op, f.op->attrs.defaults, {&x, 1}, {&y, 1}, modes.training, {});
+  return y;
+}
+
+/// One operand is a number that stays inside the array's dtype (floats next to floats, integers next to numbers).
+inline Value* fast_scalar(const FastPath& f, Value* x, const Scalar& s, bool scalar_left) {
+  int t = static_cast<int>(x->dtype());
+  kernels::DirectFunction run = (scalar_left ? f.scalar_left : f.scalar_right)[t];
+  if (!run || !simple(*x)) return nullptr;
+  alignas(8) std::byte number[8];
+  switch (x->dtype()) {
+    case DType::float32: *reinterpret_cast<float*>(number) = static_cast<float>(s.as_double()); break;
+    case DType::float64: *reinterpret_cast<double*>(number) = s.as_double(); break;
+    case DType::int64:
+      if (s.is_real()) return nullptr;
+      *reinterpret_cast<int64_t*>(number) = s.integer;
+      break;
+    case DType::int32:
+      if (s.is_real() || s.integer != static_cast<int32_t>(s.integer)) return nullptr;
+      *reinterpret_cast<int32_t*>(number) = static_cast<int32_t>(s.integer);
+      break;
+    default: return nullptr;
+  }
+  Value* y = new_like(*x, f.out[t]);
+  const std::byte* a = scalar_left ? number : x->data;
+  const std::byte* b = scalar_left ? x->data : number;
+  run(y->data, a, b, static_cast<int64_t>(x->word >> 32));
+  if (recorded(f, x->word)) {
+    Val weak = s.is_real() ? Val(s.real) : Val(s.integer);
+    Value* in[2] = {scalar_left ? weak.get() : x, scalar_left ? x : weak.get()};
+    record_call(*f.op, f.op->attrs.defaults, in, {&y, 1}, modes.training, {});
+  }
+  return y;
+}
+
+}  // namespace twibil
