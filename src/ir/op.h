@@ -176,6 +176,7 @@ struct OpDef {
   DTypeSet types = 0;                            // accepted by the kernel (of the promoted type, for pointwise)
   KernelFunction kernel = nullptr;
   bool strided = false;                          // the kernel honours strides; otherwise inputs arrive row-major
+  bool same_dtype = false;                       // inputs arrive in the dtype of output 0 (converted where they differ)
   ViewFunction view = nullptr;                   // replaces infer and kernel where the result can be a view
   // gradient
   NeedsMask needs = 0;

@@ -71,11 +71,13 @@ Value* new_ghost(const Value& like) { return new_block(like.dtype(), like.shape(
 Value* new_view(Value& base, const Layout& layout) {
   int64_t row_major[kMaxRank];
   contiguous_strides(layout.shape, row_major);
-  bool strided = false;
-  for (int i = 0; i < layout.shape.rank(); ++i)
+  bool strided = false, repeated = false;  // a write to a repeated element would change many
+  for (int i = 0; i < layout.shape.rank(); ++i) {
     strided |= layout.shape[i] > 1 && layout.strides[i] != row_major[i];
+    repeated |= layout.shape[i] > 1 && layout.strides[i] == 0;
+  }
   if (layout.shape.size() == 0) strided = false;
-  Value* v = new_block(base.dtype(), layout.shape, kView | (strided ? kStrided : 0) | (base.word & kReadOnly));
+  Value* v = new_block(base.dtype(), layout.shape, kView | (strided ? kStrided : 0) | (repeated ? kReadOnly : 0) | (base.word & kReadOnly));
   if (strided) std::copy(layout.strides, layout.strides + layout.shape.rank(), v->strides);
   v->data = base.data + layout.offset * size_of(base.dtype());
   v->root = base.root;

@@ -27,15 +27,17 @@ Buffer buffer_of(const Value& v) {
           .dtype = v.dtype(), .rank = static_cast<uint8_t>(v.rank())};
 }
 
-Buffer row_major(const Value& v, std::vector<Scratch>& scratch) {
+/// A row-major copy of v in dtype `to`.
+Buffer copied(const Value& v, DType to, std::vector<Scratch>& scratch) {
   Buffer b = buffer_of(v);
-  if (!b.strides) return b;
-  scratch.emplace_back(static_cast<size_t>(b.size * size_of(b.dtype)));
-  int64_t strides[kMaxRank];
-  contiguous_strides(v.shape(), strides);
-  kernels::copy(b.dtype, v.shape(), v.data, {v.strides, b.rank}, scratch.back().data, {strides, b.rank});
+  scratch.emplace_back(static_cast<size_t>(b.size * size_of(to)));
+  int64_t from_strides[kMaxRank], to_strides[kMaxRank];
+  v.copy_strides(from_strides);
+  contiguous_strides(v.shape(), to_strides);
+  kernels::convert(b.dtype, to, v.shape(), v.data, {from_strides, b.rank}, scratch.back().data, {to_strides, b.rank});
   b.data = static_cast<std::byte*>(scratch.back().data);
   b.strides = nullptr;
+  b.dtype = to;
   return b;
 }
 
@@ -91,7 +93,10 @@ void run_buffers(Launch& l) {
     if (!l.in[i]) continue;
     bool updated = false;
     for (Pair u : l.op.updates) updated |= u.input == static_cast<int>(i) && u.output >= 0;
-    in[i] = l.op.strided || updated ? buffer_of(*l.in[i]) : row_major(*l.in[i], scratch);
+    const Value& x = *l.in[i];
+    DType to = l.op.same_dtype && l.out[0] ? l.out[0]->dtype() : x.dtype();
+    bool as_it_is = updated || (to == x.dtype() && (l.op.strided || !x.has(kStrided)));
+    in[i] = as_it_is ? buffer_of(x) : copied(x, to, scratch);
   }
   for (size_t k = 0; k < l.out.size(); ++k)
     if (l.out[k]) out[k] = buffer_of(*l.out[k]);

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products of matrices, or of stacks of them, with NumPy's rules for one dimension and for broadcasting.
+#include "kernels/matmul.h"
+
+#include "ops/forms.h"
+#include "ops/strides.h"
+
+namespace twibil::ops {
+
+namespace {
+
+/// Both operands as stacks of matrices: a vector on the left is a row, on the right a column.
+struct Product {
+  Shape batch, result;
+  int64_t rows, columns, depth;
+  Product(const Shape& a, const Shape& b) {
+    TW_CHECK(a.rank() > 0 && b.rank() > 0, value, "matmul: operands must have at least one dimension; got shapes ", a, " and ", b, ". Use multiply for numbers");
+    rows = a.rank() > 1 ? a[a.rank() - 2] : 1;
+    columns = b.rank() > 1 ? b[b.rank() - 1] : 1;
+    depth = a[a.rank() - 1];
+    int64_t other = b[b.rank() > 1 ? b.rank() - 2 : 0];
+    TW_CHECK(depth == other, value, "matmul: the last dimension of x1, ", depth, ", must equal the ", b.rank() > 1 ? "second to last" : "only", " dimension of x2, ", other,
+             "; shapes are ", a, " and ", b);
+    batch = broadcast(batch_of(a), batch_of(b), "matmul");
+    result = batch;
+    if (a.rank() > 1) result.push_back(rows);
+    if (b.rank() > 1) result.push_back(columns);
+  }
+  static Shape batch_of(const Shape& s) { return Shape(s.span().first(static_cast<size_t>(std::max(0, s.rank() - 2)))); }
+};
+
+/// Strides of one operand over the batch axes of the product.
+void batch_strides(const Buffer& x, const Strides& own, const Shape& batch, int64_t* out) {
+  int axes = std::max(0, x.rank - 2), shift = batch.rank() - axes;
+  for (int i = 0; i < batch.rank(); ++i) out[i] = i < shift || x.dims[i - shift] == 1 ? 0 : own.items[i - shift];
+}
+
+/// The batch axes as one step each, when all three operands allow it; so that one call does all products.
+bool collapse(const Shape& batch, const int64_t* a, const int64_t* b, const int64_t* c, kernels::MatmulBatch* out) {
+  *out = {1, 0, 0, 0};
+  bool first = true;
+  for (int i = batch.rank() - 1; i >= 0; --i) {
+    if (batch[i] == 1) continue;
+    if (first) *out = {batch[i], a[i], b[i], c[i]};
+    else if (a[i] != out->a_step * out->count || b[i] != out->b_step * out->count || c[i] != out->c_step * out->count) return false;
+    else out->count *= batch[i];
+    first = false;
+  }
+  return true;
+}
+
+void run(Call& c) {
+  const Buffer &a = c.in[0], &b = c.in[1], &y = c.out[0];
+  Product p(Shape(a.shape()), Shape(b.shape()));
+  DType t = y.dtype;
+  Strides sa(a), sb(b);
+  kernels::MatmulShape m{.rows = p.rows, .columns = p.columns, .depth = p.depth,
+                         .a_row = a.rank > 1 ? sa.items[a.rank - 2] : 0, .a_depth = sa.items[a.rank - 1],
+                         .b_depth = b.rank > 1 ? sb.items[b.rank - 2] : sb.items[0], .b_column = b.rank > 1 ? sb.items[b.rank - 1] : 0,
+                         .c_row = p.columns, .c_column = 1};
+  int64_t ba[kMaxRank], bb[kMaxRank], bc[kMaxRank];
+  batch_strides(a, sa, p.batch, ba);
+  batch_strides(b, sb, p.batch, bb);
+  contiguous_strides(p.batch, bc);
+  for (int i = 0; i < p.batch.rank(); ++i) bc[i] *= p.rows * p.columns;
+  kernels::MatmulBatch batch;
+  if (collapse(p.batch, ba, bb, bc, &batch)) {
+    if (batch.count > 1 && batch.b_step == 0 && batch.a_step == m.a_row * m.rows && m.a_row) {  // one tall matrix
+      m.rows *= batch.count;
+      batch = {1, 0, 0, 0};
+    }
+    return kernels::matmul(t, m, batch, a.data, b.data, y.data);
+  }
+  int64_t n = p.batch.size(), width = size_of(t);
+  for (int64_t i = 0; i < n; ++i) {
+    int64_t oa = 0, ob = 0, oc = 0, rest = i;
+    for (int d = p.batch.rank() - 1; d >= 0; --d) {
+      int64_t k = rest % p.batch[d];
+      rest /= p.batch[d];
+      oa += k * ba[d], ob += k * bb[d], oc += k * bc[d];
+    }
+    kernels::matmul(t, m, a.data + oa * width, b.data + ob * width, y.data + oc * width);
+  }
+}
+
+Val as_matrix(const Val& x, bool left) { return x->rank() > 1 ? x : expand_dims(x, left ? 0 : 1); }
+Val swap_last(const Val& x) {
+  IntList order;
+  for (int i = 0; i < x->rank(); ++i) order.push_back(i);
+  std::swap(order[x->rank() - 1], order[x->rank() - 2]);
+  return transpose(x, order);
+}
+/// A gradient of matrix form back in the form of x.
+Val fit(const Val& dx, const Val& x) {
+  if (x->rank() > 1) return sum_to_like(dx, x);
+  Val flat = dx;
+  while (flat->rank() > 2) flat = sum(flat, IntList{0});
+  return reshape_like(flat, x);
+}
+
+}  // namespace
+
+TW_OP(matmul) = whole({
+    .name = "matmul",
+    .doc = "The matrix product of x1 and x2, over the last two dimensions; earlier ones are stacks that broadcast.",
+    .names = {"np.matmul", "nd.matmul"},
+    .in = {{{.name = "a"}, {.name = "b"}}},
+    .infer = infer_rule<NoAttrs>([](auto&, SigsIn in, SigsOut out) { out[0] = {Product(in[0].shape, in[1].shape).result, promote(in[0].dtype, in[1].dtype)}; }),
+    .types = kAll,
+    .kernel = cpu_rule<NoAttrs>([](auto&, Call& c) { run(c); }),
+    .strided = true,
+    .same_dtype = true,
+    .needs = X0 | X1,
+    .grad = grad_rule<NoAttrs>([](auto&, const Grad& g) -> Vals {
+      Val a = g.x(0), b = g.x(1), dy = g.dy();
+      if (a->rank() == 1) dy = expand_dims(dy, b->rank() == 1 ? 0 : dy->rank() - 1);
+      if (b->rank() == 1) dy = expand_dims(dy, dy->rank());
+      return {g.wants(0) ? fit(matmul(dy, swap_last(as_matrix(b, false))), a) : Val(),
+              g.wants(1) ? fit(matmul(swap_last(as_matrix(a, true)), dy), b) : Val()};
+    }),
+    .fuse = Fusion::matrix,
+    .heavy = true,
+    .cost = [](const void*, SigsIn in, SigsOut out) { return 2.0 * static_cast<double>(out[0].shape.size()) * static_cast<double>(in[0].rank() ? in[0].shape[in[0].rank() - 1] : 1); },
+    .samples = {{{.in = {{{3, 4}, {4, 5}}}}, {.in = {{{2, 3, 4}, {4, 5}}}}, {.in = {{{4}, {4, 5}}}}, {.in = {{{3, 4}, {4}}}}, {.in = {{{4}, {4}}}}, {.in = {{{2, 1, 3, 4}, {3, 4, 2}}}}}},
+});
+
+}  // namespace twibil::ops
