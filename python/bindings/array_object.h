@@ -57,6 +57,11 @@ class Ref {
  private:
   PyObject* o_;
 };
+/// Python's method tables hold functions of several kinds behind one type.
+template <class F>
+PyCFunction as_method(F* f) {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
+}
 /// Thrown when a Python exception is set already.
 struct PythonError {};
 inline PyObject* checked(PyObject* o) {

@@ -209,7 +209,7 @@ PyGetSetDef properties[] = {
 };
 PyMethodDef methods[] = {
     {"asnumpy", asnumpy, METH_NOARGS, "A NumPy copy; waits for the elements. bfloat16 comes as float32."},
-    {"__array__", reinterpret_cast<PyCFunction>(as_array), METH_VARARGS | METH_KEYWORDS, "NumPy's protocol; a copy."},
+    {"__array__", as_method(as_array), METH_VARARGS | METH_KEYWORDS, "NumPy's protocol; a copy."},
     {"item", item, METH_VARARGS, "The one element (or the one at the given index) as a Python number."},
     {"asscalar", item, METH_VARARGS, "The one element as a Python number."},
     {"tolist", tolist, METH_NOARGS, "Nested lists of Python numbers."},
@@ -221,17 +221,17 @@ PyMethodDef methods[] = {
     {"as_in_context", in_context, METH_O, "This array on a device."},
     {"to_device", in_context, METH_O, "This array on a device."},
     {"detach", detach, METH_NOARGS, "The same elements without their history: no gradient flows through."},
-    {"attach_grad", reinterpret_cast<PyCFunction>(attach), METH_VARARGS | METH_KEYWORDS, "Makes this array a variable with a gradient array; grad_req is write, add or null."},
+    {"attach_grad", as_method(attach), METH_VARARGS | METH_KEYWORDS, "Makes this array a variable with a gradient array; grad_req is write, add or null."},
     {"drop_grad", drop_grad, METH_NOARGS, "Undoes attach_grad()."},
-    {"backward", reinterpret_cast<PyCFunction>(backward_method), METH_VARARGS | METH_KEYWORDS, "Computes gradients of this array (ones by default as its own) for all variables it came from."},
+    {"backward", as_method(backward_method), METH_VARARGS | METH_KEYWORDS, "Computes gradients of this array (ones by default as its own) for all variables it came from."},
     {"copyto", copyto, METH_O, "Writes the elements into another array, which is returned."},
-    {"astype", reinterpret_cast<PyCFunction>(astype), METH_VARARGS | METH_KEYWORDS, "The elements converted to another dtype."},
+    {"astype", as_method(astype), METH_VARARGS | METH_KEYWORDS, "The elements converted to another dtype."},
     {"__reduce__", reduce, METH_NOARGS, nullptr},
     {"__deepcopy__", deepcopy, METH_O, nullptr},
     {"__copy__", deepcopy, METH_NOARGS, nullptr},
     {"__format__", format_method, METH_O, nullptr},
-    {"__array_ufunc__", reinterpret_cast<PyCFunction>(array_ufunc), METH_VARARGS | METH_KEYWORDS, nullptr},
-    {"__array_function__", reinterpret_cast<PyCFunction>(array_function), METH_VARARGS | METH_KEYWORDS, nullptr},
+    {"__array_ufunc__", as_method(array_ufunc), METH_VARARGS | METH_KEYWORDS, nullptr},
+    {"__array_function__", as_method(array_function), METH_VARARGS | METH_KEYWORDS, nullptr},
     {},
 };
 

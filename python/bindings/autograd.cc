@@ -41,7 +41,7 @@ void scope_dealloc(PyObject* self) {
 }
 PyMethodDef scope_methods[] = {
     {"__enter__", scope_enter, METH_NOARGS, nullptr},
-    {"__exit__", reinterpret_cast<PyCFunction>(scope_exit), METH_FASTCALL, nullptr},
+    {"__exit__", as_method(scope_exit), METH_FASTCALL, nullptr},
     {},
 };
 PyTypeObject ScopeType = {
@@ -164,9 +164,9 @@ PyMethodDef functions[] = {
     {"is_recording", is_recording, METH_NOARGS, "Whether operations are recorded for gradients."},
     {"is_training", is_training, METH_NOARGS, "Whether networks behave as in training."},
     {"recording_scope", recording_scope, METH_VARARGS, "recording_scope(record=None, train=None): a reusable context manager."},
-    {"backward", reinterpret_cast<PyCFunction>(backward_function), METH_VARARGS | METH_KEYWORDS, "Gradients of heads into the marked variables."},
-    {"grad", reinterpret_cast<PyCFunction>(grad_function), METH_VARARGS | METH_KEYWORDS, "Gradients of heads with respect to variables, returned."},
-    {"mark_variables", reinterpret_cast<PyCFunction>(mark_variables), METH_VARARGS | METH_KEYWORDS, "Gives variables the gradient arrays that backward fills."},
+    {"backward", as_method(backward_function), METH_VARARGS | METH_KEYWORDS, "Gradients of heads into the marked variables."},
+    {"grad", as_method(grad_function), METH_VARARGS | METH_KEYWORDS, "Gradients of heads with respect to variables, returned."},
+    {"mark_variables", as_method(mark_variables), METH_VARARGS | METH_KEYWORDS, "Gives variables the gradient arrays that backward fills."},
     {"record_function", record_function, METH_VARARGS, "record_function(outputs, inputs, backward): links outputs to a gradient written in Python."},
     {},
 };

@@ -87,10 +87,10 @@ PyObject* reset_peak(PyObject*, PyObject*) {
 PyObject* set_limit(PyObject*, PyObject* bytes) { TW_TRY(set_memory_limit(to_int(bytes, "limit")); Py_RETURN_NONE;) }
 
 PyMethodDef functions[] = {
-    {"array", reinterpret_cast<PyCFunction>(make_array), METH_VARARGS | METH_KEYWORDS, "array(object, dtype=None, ctx=None): a new array; lists become float32 unless dtype says otherwise."},
+    {"array", as_method(make_array), METH_VARARGS | METH_KEYWORDS, "array(object, dtype=None, ctx=None): a new array; lists become float32 unless dtype says otherwise."},
     {"functions", functions_of, METH_O, "The functions of a namespace (\"np\", \"npx\", \"nd\") by name."},
     {"operators", all_operators, METH_NOARGS, "Every registered operator by its own name."},
-    {"seed", reinterpret_cast<PyCFunction>(seed), METH_VARARGS | METH_KEYWORDS, "Starts the stream of random numbers anew."},
+    {"seed", as_method(seed), METH_VARARGS | METH_KEYWORDS, "Starts the stream of random numbers anew."},
     {"random_state", get_random_state, METH_NOARGS, "(seed, counter) of the stream of random numbers."},
     {"set_random_state", put_random_state, METH_VARARGS, "Puts the stream back to a state."},
     {"waitall", waitall, METH_NOARGS, "Waits for all queued work; raises its first error."},
@@ -117,7 +117,7 @@ extern "C" PyMODINIT_FUNC PyInit__core() {
     prepare_iterator_type();
     prepare_operators();
     add_methods();
-    Ref module(checked(PyModule_Create(&definition)));
+    python::Ref module(checked(PyModule_Create(&definition)));
     add_autograd(module.get());
     Py_INCREF(&ArrayType);
     checked(PyModule_AddObject(module.get(), "ndarray", reinterpret_cast<PyObject*>(&ArrayType)));

@@ -67,6 +67,7 @@ struct Call {
 using SigsIn = std::span<const Sig>;
 using SigsOut = std::span<Sig>;
 using InferFunction = void (*)(const void* attrs, SigsIn in, SigsOut out);
+using CostFunction = double (*)(const void* attrs, SigsIn in, SigsIn out);
 using KernelFunction = void (*)(const void* attrs, Call& call);
 using ViewFunction = Layout (*)(const void* attrs, const Layout& x);
 
@@ -242,6 +243,10 @@ constexpr ViewFunction view_rule(F) {
 template <class A, Captureless F>
 constexpr GradFunction grad_rule(F) {
   return [](const void* a, const Grad& g) -> Vals { return F{}(*static_cast<const A*>(a), g); };
+}
+template <class A, Captureless F>
+constexpr CostFunction cost_rule(F) {
+  return [](const void* a, SigsIn in, SigsIn out) -> double { return F{}(*static_cast<const A*>(a), in, out); };
 }
 struct NoAttrs {};
 

@@ -7,7 +7,7 @@
 #include <mutex>
 #include <unordered_map>
 
-#include "ir/formula.h"
+#include "ir/formula_derivative.h"
 
 namespace twibil {
 

@@ -67,6 +67,12 @@ bool make_view(const OpDef& op, const void* attrs, Value& x, Value** out) {
   return true;
 }
 
+/// A write through a view of a recorded array would not be seen by the array's own history.
+void check_recordable(const OpDef& op, const Value& written) {
+  TW_CHECK(!(written.has(kView) && written.root->node), value, op.name, ": while recording, a view of a recorded array cannot be written; "
+           "write through the array itself (x[key] = value), or use detach()");
+}
+
 void prepare_outputs(const OpDef& op, const Inputs& in, SigsOut sigs, Value** out, int n, bool recording) {
   for (int k = 0; k < n; ++k) {
     int updated;
@@ -105,12 +111,6 @@ bool direct_write(const OpDef& op, const Value& out, const Inputs& in) {
   for (Value* x : in.values)
     if (x && !may_share(out, *x)) return false;
   return true;
-}
-
-/// A write through a view of a recorded array would not be seen by the array's own history.
-void check_recordable(const OpDef& op, const Value& written) {
-  TW_CHECK(!(written.has(kView) && written.root->node), value, op.name, ": while recording, a view of a recorded array cannot be written; "
-           "write through the array itself (x[key] = value), or use detach()");
 }
 
 /// Inputs that overlap what the operator writes are copied first, as NumPy does.

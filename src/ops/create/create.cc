@@ -226,7 +226,7 @@ static void keep_triangle(const TriAttrs& a, Call& c) {
   copy_buffer(c.in[0], c.out[0]);
   int rank = c.out[0].rank;
   int64_t n = c.out[0].dim(rank - 2), m = c.out[0].dim(rank - 1), width = size_of(c.out[0].dtype);
-  int64_t matrices = n * m ? c.out[0].size / (n * m) : 0, one = 1;
+  int64_t matrices = n > 0 && m > 0 ? c.out[0].size / (n * m) : 0, one = 1;
   for (int64_t row = 0; row < matrices * n; ++row) {
     int64_t edge = std::clamp<int64_t>(row % n + a.k + (lower ? 1 : 0), 0, m), from = lower ? edge : 0, count = lower ? m - edge : edge;
     kernels::fill(c.out[0].dtype, {&count, 1}, c.out[0].data + (row * m + from) * width, {&one, 1}, Scalar(0));

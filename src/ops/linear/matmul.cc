@@ -120,8 +120,11 @@ TW_OP(matmul) = whole({
     }),
     .fuse = Fusion::matrix,
     .heavy = true,
-    .cost = [](const void*, SigsIn in, SigsOut out) { return 2.0 * static_cast<double>(out[0].shape.size()) * static_cast<double>(in[0].rank() ? in[0].shape[in[0].rank() - 1] : 1); },
-    .samples = {{{.in = {{{3, 4}, {4, 5}}}}, {.in = {{{2, 3, 4}, {4, 5}}}}, {.in = {{{4}, {4, 5}}}}, {.in = {{{3, 4}, {4}}}}, {.in = {{{4}, {4}}}}, {.in = {{{2, 1, 3, 4}, {3, 4, 2}}}}}},
+    .cost = cost_rule<NoAttrs>([](auto&, SigsIn in, SigsIn out) {
+      double depth = in[0].rank() ? static_cast<double>(in[0].shape[in[0].rank() - 1]) : 1.0;
+      return 2.0 * depth * static_cast<double>(out[0].shape.size());
+    }),
+    .samples = {{{.in = {{{3, 4}, {4, 5}}}}, {.in = {{{2, 3, 4}, {4, 5}}}}, {.in = {{SampleInput({4}), {4, 5}}}}, {.in = {{{3, 4}, SampleInput({4})}}}, {.in = {{{2, 1, 3, 4}, {3, 4, 2}}}}}},
 });
 
 }  // namespace twibil::ops

@@ -65,8 +65,6 @@ Layout reshaped(const Layout& x, const Shape& shape) {
   return y;
 }
 
-Val reshape_to(const Val& x, std::span<const int64_t> shape) { return apply(op_reshape, ReshapeAttrs{IntList(shape)}, {x}); }
-
 IntList permutation(const Maybe<IntList>& axes, int rank) {
   IntList order;
   if (!axes || ((*axes).empty() && rank)) {
