@@ -147,7 +147,7 @@ constexpr Program derivative(const Program& p, int argument, bool with_output = 
     }
     const Id result = with_output && i + 1 == p.instruction_count ? y : r.emit(in.prim, ids[0], ids[1], ids[2]);
     auto expr = [&](Id id) { return id == kNoId ? Expr(0) : Expr(&r, id); };
-    const bool b_is_number = ids[1] != kNoId && r.node(ids[1]).kind == Node::Kind::constant;
+    const bool b_is_number = ids[1] != kNoId && r.node(ids[1]).kind == formula::Node::Kind::constant;
     changes[in.dst] = change(in.prim, {expr(ids[0]), expr(ids[1]), expr(ids[2]), expr(result), b_is_number}, d);
     temps[in.dst] = result;
   }
