@@ -108,6 +108,7 @@ class Grad {
 };
 using GradFunction = Vals (*)(const void* attrs, const Grad& g);
 using PredictFunction = Vals (*)(const void* attrs, std::span<const Val> in);
+using ExpandFunction = PredictFunction;
 
 /// Bits of `needs`: which inputs and outputs a gradient reads as data.
 using NeedsMask = uint32_t;
@@ -179,6 +180,7 @@ struct OpDef {
   bool strided = false;                          // the kernel honours strides; otherwise inputs arrive row-major
   bool same_dtype = false;                       // inputs arrive in the dtype of output 0 (converted where they differ)
   ViewFunction view = nullptr;                   // replaces infer and kernel where the result can be a view
+  ExpandFunction expand = nullptr;               // replaces all of these: the call is rewritten as calls of other operators
   // gradient
   NeedsMask needs = 0;
   GradFunction grad = nullptr;
@@ -217,7 +219,8 @@ constexpr OpDef whole(OpDef d) {
     if (!held) throw what;
   };
   need(d.name && d.doc, "an operator needs a name and a doc");
-  need(d.program || d.view || (d.infer && d.kernel), "an operator needs a formula, a view, or infer and kernel");
+  if (d.expand) return d;
+  need(d.program || d.view || (d.infer && d.kernel), "an operator needs a formula, a view, infer and kernel, or an expansion");
   need(d.view || d.types != 0, "an operator needs the set of dtypes that its kernel has");
   need(d.grad || d.auto_grad || d.no_grad, "an operator needs a gradient or a reason to have none");
   need(!d.auto_grad || d.program, "only a formula can be derived");
@@ -247,6 +250,10 @@ constexpr GradFunction grad_rule(F) {
 template <class A, Captureless F>
 constexpr CostFunction cost_rule(F) {
   return [](const void* a, SigsIn in, SigsIn out) -> double { return F{}(*static_cast<const A*>(a), in, out); };
+}
+template <class A, Captureless F>
+constexpr ExpandFunction expand_rule(F) {
+  return [](const void* a, std::span<const Val> in) -> Vals { return F{}(*static_cast<const A*>(a), in); };
 }
 struct NoAttrs {};
 

@@ -36,10 +36,13 @@ struct TransposeAttrs {
   inline Val name(const Val& x, const Val& y) { return apply(op_##name, {x, y}); }
 #define TW_DECLARE(name) extern const OpDef op_##name;
 
-#define TW_UNARY_FORMS(X) X(negative) X(exp) X(log) X(sqrt) X(square) X(sign) X(reciprocal) X(sigmoid) X(logical_not) X(zeros_like) X(ones_like)
+#define TW_UNARY_FORMS(X) \
+  X(negative) X(absolute) X(exp) X(log) X(sqrt) X(square) X(sign) X(reciprocal) X(sigmoid) X(tanh) X(floor) X(trunc) X(logical_not) X(isnan) \
+  X(isfinite) X(zeros_like) X(ones_like) X(copy)
 #define TW_BINARY_FORMS(X) \
-  X(add) X(subtract) X(multiply) X(true_divide) X(power) X(maximum) X(minimum) X(equal) X(not_equal) X(less) X(less_equal) \
-  X(greater) X(greater_equal) X(matmul) X(sum_to_like) X(broadcast_like) X(reshape_like)
+  X(add) X(subtract) X(multiply) X(true_divide) X(floor_divide) X(power) X(hypot) X(copysign) X(maximum) X(minimum) X(equal) \
+  X(not_equal) X(less) X(less_equal) X(greater) X(greater_equal) X(logical_and) X(logical_or) X(matmul) X(sum_to_like) \
+  X(broadcast_like) X(reshape_like)
 TW_UNARY_FORMS(TW_DECLARE)
 TW_BINARY_FORMS(TW_DECLARE)
 TW_UNARY_FORMS(TW_FORM_1)

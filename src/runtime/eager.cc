@@ -196,6 +196,23 @@ void invoke_with_modes(const OpDef& op, const void* attrs, const Inputs& in, Val
       }
 }
 
+/// A call that stands for calls of other operators. False if a prediction has nothing to replace.
+bool invoke_others(const OpDef& op, const void* attrs, const Inputs& in, Value** out, Value* const* given) {
+  std::vector<Val> values;
+  for (Value* v : in.values) values.push_back(Val::share(v));
+  Vals y = op.expand ? op.expand(attrs, values) : op.predict(attrs, values);
+  for (int k = 0; k < y.size(); ++k) {
+    if (given && given[k]) {
+      check_given(op, *given[k], y[k]->sig());
+      assign(*given[k], *y[k]);
+      if (y[k]->node) set_node(given[k], share(y[k]->node), y[k]->node_output);
+      y[k] = Val::share(given[k]);
+    }
+    out[k] = y[k].leak();
+  }
+  return y.size() > 0;
+}
+
 void apply_eagerly(const OpDef& op, const void* attrs, std::span<Value* const> in, Value** out) { invoke(op, attrs, in, out); }
 
 }  // namespace
@@ -207,21 +224,8 @@ void invoke(const OpDef& op, const void* attrs, std::span<Value* const> given_in
     if (kind == SlotKind::variadic || kind == SlotKind::optional) continue;
     TW_CHECK(in.values[i], type, op.name, ": argument ", op.in[i].name, " is missing; it must be an array");
   }
-  if (op.predict && !modes.training) {
-    std::vector<Val> values;
-    for (Value* v : in.values) values.push_back(Val::share(v));
-    Vals y = op.predict(attrs, values);
-    for (int k = 0; k < y.size(); ++k) {
-      out[k] = y[k].leak();
-      if (given && given[k]) {
-        assign(*given[k], *out[k]);
-        release(out[k]);
-        retain(given[k]);
-        out[k] = given[k];
-      }
-    }
-    if (y.size()) return;
-  }
+  if (op.expand || (op.predict && !modes.training))
+    if (invoke_others(op, attrs, in, out, given)) return;
   std::vector<Val> copies;
   if (op.updates[0].output >= 0) separate_overlaps(op, in, copies);
   invoke_with_modes(op, attrs, in, out, given, must_record(op, in.values));
