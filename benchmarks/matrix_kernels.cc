@@ -132,6 +132,12 @@ void convolution_case(int64_t batch, int64_t c, int64_t o, int64_t size, int64_t
          [&] { convolution_forward(DType::float32, s, x.data(), w.data(), nullptr, y.data()); });
   report("dx     " + name, flops,
          [&] { convolution_backward_data(DType::float32, s, dy.data(), w.data(), nullptr, dx.data()); });
+  if (kernel == 3 && stride == 1) {
+    ConvolutionShape direct = s;
+    direct.algorithm = ConvolutionAlgorithm::direct;
+    report("forward, direct" + name, flops,
+           [&] { convolution_forward(DType::float32, direct, x.data(), w.data(), nullptr, y.data()); });
+  }
   report("dw     " + name, flops,
          [&] { convolution_backward_weights(DType::float32, s, x.data(), dy.data(), dw.data()); });
 }

@@ -52,9 +52,12 @@ void each_tap(const ConvolutionShape& s, const Visit& visit) {
 constexpr int64_t kDepthwiseRows = 4;  // with more outputs per channel a matrix product is better
 
 template <class T>
-void run_gather(const GatherConvolution<T>& g) {
-  if (g.channels == 1 && g.rows <= kDepthwiseRows) depthwise_convolution(g);
-  else gather_convolution(g);
+void run_gather(const GatherConvolution<T>& g, ConvolutionAlgorithm algorithm) {
+  if (g.channels == 1 && g.rows <= kDepthwiseRows) return depthwise_convolution(g);
+  if constexpr (std::is_same_v<T, float>) {
+    if (algorithm == ConvolutionAlgorithm::automatic && winograd_convolution(g)) return;
+  }
+  gather_convolution(g);
 }
 
 template <class T>
@@ -123,7 +126,7 @@ void backward_data(const ConvolutionShape& shape, const T* dy, const T* w, const
       }
       g.taps.push_back(tap);
     });
-    run_gather(g);
+    run_gather(g, s.algorithm);
   }
 }
 
@@ -215,7 +218,7 @@ void convolution_forward(DType t, const ConvolutionShape& s, const void* x, cons
   const Sizes n(s);
   dispatch_float(t, x, n.x, w, n.w, bias, s.out_channels, y, n.y,
                  [&]<class T>(const T* xs, const T* ws, const T* bs, T* ys) {
-                   run_gather(forward_gather(flattened(s), xs, ws, bs, ys));
+                   run_gather(forward_gather(flattened(s), xs, ws, bs, ys), s.algorithm);
                  });
 }
 

@@ -9,6 +9,10 @@
 
 namespace twibil::kernels {
 
+/// `direct` sums products as they stand; `automatic` may use Winograd's algorithm for 3x3 kernels in float32, with two to
+/// three times the rounding error.
+enum class ConvolutionAlgorithm : uint8_t { automatic, direct };
+
 /// Sizes of a convolution. Axes are depth, height, width; a convolution with fewer has ones in front.
 ///   x[batch, in_channels, in...]  w[out_channels, in_channels / groups, kernel...]  y[batch, out_channels, out...]
 ///   y[n, o, p] = bias[o] + sum over c, t of w[o, c, t] * x[n, c, p * stride + t * dilation - pad]; 0 outside of x
@@ -17,6 +21,7 @@ struct ConvolutionShape {
   int64_t batch, in_channels, out_channels, groups = 1;
   int64_t in[3], out[3], kernel[3];
   int64_t stride[3] = {1, 1, 1}, dilation[3] = {1, 1, 1}, pad[3] = {0, 0, 0};
+  ConvolutionAlgorithm algorithm = ConvolutionAlgorithm::automatic;
 };
 /// Fills the axes from one to three given ones; `out` follows from the same padding on both sides.
 ConvolutionShape convolution_shape(int64_t batch, int64_t in_channels, int64_t out_channels, int64_t groups,

@@ -94,6 +94,14 @@ std::vector<int64_t> block_offsets(const Plan<T>& p) {
   return offsets;
 }
 
+/// For a few elements, where a call of memcpy would cost more.
+template <class T>
+void copy_short(const T* from, int64_t n, T* to) {
+  int64_t i = 0;
+  for (; i + 4 <= n; i += 4) __builtin_memcpy(to + i, from + i, 4 * sizeof(T));
+  for (; i < n; ++i) to[i] = from[i];
+}
+
 /// Copies the columns [at, at + n) of a band, counted along the strip, from a tile's buffer to their rows.
 template <class T>
 void scatter(const Plan<T>& p, const Band& band, const T* buffer, int64_t width, int64_t rows, int64_t at, int64_t n,
@@ -111,7 +119,7 @@ void scatter(const Plan<T>& p, const Band& band, const T* buffer, int64_t width,
     T* to = dst + row * g.dst_stride[1] * g.dst_size[2] + column * step;
     for (int64_t m = 0; m < rows; ++m, to += plane) {
       const T* from = buffer + m * width + i;
-      if (step == 1) std::copy_n(from, length, to);
+      if (step == 1) copy_short(from, length, to);
       else for (int64_t j = 0; j < length; ++j) to[j * step] = from[j];
     }
     i += length;

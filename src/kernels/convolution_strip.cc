@@ -16,15 +16,11 @@ constexpr int64_t floor_div(int64_t a, int64_t b) { return a >= 0 ? a / b : -cei
 
 /// to[i] = row[start + i * stride] for i < n, zero where the row of `size` elements does not reach.
 template <class T>
-void copy_row(const T* row, int64_t size, int64_t start, int64_t stride, int64_t n, T* to) {
+void copy_strided_row(const T* row, int64_t size, int64_t start, int64_t stride, int64_t n, T* to) {
   const int64_t first = std::clamp<int64_t>(ceil_div(std::max<int64_t>(0, -start), stride), 0, n);
   const int64_t last = std::clamp<int64_t>(ceil_div(std::max<int64_t>(0, size - start), stride), first, n);
   std::fill_n(to, first, T{});
-  if (stride == 1) {
-    std::copy_n(row + start + first, last - first, to + first);
-  } else {
-    for (int64_t i = first; i < last; ++i) to[i] = row[start + i * stride];
-  }
+  for (int64_t i = first; i < last; ++i) to[i] = row[start + i * stride];
   std::fill(to + last, to + n, T{});
 }
 
@@ -114,6 +110,7 @@ template <class T>
 void StripPlan<T>::fill(const Band& band, int64_t image_in_band, T* strip) const {
   const int64_t src_rows = g.src_size[1], src_columns = g.src_size[2];
   const int64_t src_plane = g.src_size[0] * src_rows * src_columns;
+  const auto copy_row = gemm_tiles<T>().copy_row;
   const T* image = g.src + ((band.image + image_in_band) * g.groups + band.group) * g.channels * src_plane;
   for (int64_t c = 0; c < g.channels; ++c) {
     T* to = strip + c * channel_size;
@@ -123,12 +120,14 @@ void StripPlan<T>::fill(const Band& band, int64_t image_in_band, T* strip) const
         for (int64_t r = 0; r < band.rows + span[1]; ++r) {
           const int64_t y = (band.row + r) * g.src_stride[1] + plane.start[1];
           T* line = to + (d * row_extent + r) * column_extent;
+          const int64_t n = band.columns + span[2], start = band.column * g.src_stride[2] + plane.start[2];
           if (z < 0 || z >= g.src_size[0] || y < 0 || y >= src_rows) {
-            std::fill_n(line, band.columns + span[2], T{});
-          } else {
-            copy_row(image + c * src_plane + (z * src_rows + y) * src_columns, src_columns,
-                     band.column * g.src_stride[2] + plane.start[2], g.src_stride[2], band.columns + span[2], line);
+            std::fill_n(line, n, T{});
+            continue;
           }
+          const T* row = image + c * src_plane + (z * src_rows + y) * src_columns;
+          if (g.src_stride[2] == 1) copy_row(row, src_columns, start, n, line);
+          else copy_strided_row(row, src_columns, start, g.src_stride[2], n, line);
         }
       }
       to += plane_size;

@@ -124,7 +124,13 @@ void pack_dy(const Plan<T>& p, const Band& band, int64_t group, const T* dy, T* 
   const auto pack = [&](int64_t image, int64_t row, int64_t column, int64_t n) {
     const T* from = dy + ((band.image + image) * s.out_channels + group * p.rows) * plane +
                     (band.depth * s.out[1] + band.row + row) * s.out[2] + band.column + column;
-    for (int64_t m = 0; m < p.rows; ++m, to += kGemmDepth) std::copy_n(from + m * plane, n, to);
+    if (n == kGemmDepth) {  // a copy of fixed size is a few instructions
+      for (int64_t m = 0; m < p.rows; ++m, to += kGemmDepth) std::copy_n(from + m * plane, kGemmDepth, to);
+    } else {
+      for (int64_t m = 0; m < p.rows; ++m, to += kGemmDepth) {
+        for (int64_t j = 0; j < n; ++j) to[j] = from[m * plane + j];
+      }
+    }
     offsets.push_back(((image * s.kernel[0] * p.row_extent + row * s.stride[1]) * p.column_extent + column * s.stride[2]) *
                       p.channels);
   };

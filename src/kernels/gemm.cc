@@ -359,6 +359,30 @@ void correlate(const T* a, int64_t a_step, const T* b, int64_t b_step, const int
   for (; t < taps; ++t) correlate_taps<T, 1>(a, a_step, b, b_step, offsets + t, rows, columns, sums + t);
 }
 
+// ---- Copies ---------------------------------------------------------------------------------------------------------
+
+/// Rows are short (a picture's width), so a call of memcpy and two of memset for each would cost more than the copy.
+template <class T>
+void copy_row(const T* row, int64_t size, int64_t start, int64_t n, T* to) {
+  const Tag<T> d;
+  row += start;
+  const int64_t first = std::clamp<int64_t>(-start, 0, n), last = std::clamp<int64_t>(size - start, first, n);
+  for (int64_t i = 0; i < n; i += kLanes<T>) {
+    if (i >= first && i + kLanes<T> <= last) {
+      hn::StoreU(hn::LoadU(d, row + i), d, to + i);
+      continue;
+    }
+#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
+    const auto until = [&](int64_t end) {
+      return hn::FirstN(d, static_cast<size_t>(std::clamp<int64_t>(end - i, 0, kLanes<T>)));
+    };
+    hn::StoreU(hn::MaskedLoad(hn::AndNot(until(first), until(last)), d, row + i), d, to + i);
+#else
+    for (int64_t j = i; j < i + kLanes<T>; ++j) to[j] = j >= first && j < last ? row[j] : T{};
+#endif
+  }
+}
+
 // ---- Transposition --------------------------------------------------------------------------------------------------
 
 // 4 x 4 floats in 128-bit vectors: half a cycle per element, and the same code for every target.
@@ -409,6 +433,7 @@ const GemmTiles<T>& make_tiles() {
     t.dot = dot<T>;
     t.stencil = stencil<T>;
     t.correlate = correlate<T>;
+    t.copy_row = copy_row<T>;
     t.transpose = transpose<T>;
     return t;
   }();

@@ -69,6 +69,9 @@ struct GemmTiles {
   /// sums[t] += sum over i, j of a[i * a_step + j] * b[offsets[t] + i * b_step + j], for i < rows, j < columns.
   void (*correlate)(const T* a, int64_t a_step, const T* b, int64_t b_step, const int64_t* offsets, int64_t taps,
                     int64_t rows, int64_t columns, T* sums);
+  /// to[i] = row[start + i] for i < n, zero where the row of `size` elements does not reach. Up to a vector behind
+  /// to[n] may be overwritten.
+  void (*copy_row)(const T* row, int64_t size, int64_t start, int64_t n, T* to);
   /// dst[j * dst_step + i] = src[i * src_step + j] for i < rows, j < columns.
   void (*transpose)(const T* src, int64_t src_step, int64_t rows, int64_t columns, T* dst, int64_t dst_step);
 };

@@ -174,6 +174,24 @@ TEST_P(Convolution, MatchesDoubleInFloat64) {
     if (HasFatalFailure()) return;
   }
 }
+/// Both algorithms, where Winograd's is taken: the results differ, and both are right.
+TEST_P(Convolution, WinogradMatchesDouble) {
+  for (const ConvolutionShape& s :
+       {shape(1, 16, 20, 1, {33, 70}, {3, 3}, {}, {}, {1, 1}), shape(16, 9, 8, 1, {16, 16}, {3, 3}, {}, {}, {1, 1}),
+        shape(2, 40, 10, 1, {32, 32}, {3, 3}, {}, {}, {0, 2}), shape(1, 16, 32, 2, {20, 150}, {3, 3}, {}, {}, {1, 0}),
+        shape(1, 8, 8, 1, {12, 300}, {3, 3}, {}, {}, {1, 1})}) {
+    const Case<float> c(s);
+    check(c, 2e-6);
+    if (HasFatalFailure()) return;
+    ConvolutionShape direct = s;
+    direct.algorithm = ConvolutionAlgorithm::direct;
+    std::vector<float> y(c.y.size()), other(c.y.size());
+    convolution_forward(DType::float32, s, c.x.data(), c.w.data(), c.bias.data(), y.data());
+    convolution_forward(DType::float32, direct, c.x.data(), c.w.data(), c.bias.data(), other.data());
+    expect_near(other, c.y, c.y_scale, 1e-6, "direct " + describe(s));
+    EXPECT_NE(y, other) << "Winograd's algorithm was not used: " << describe(s);
+  }
+}
 TEST_P(Convolution, HalvesComputeInFloat) {
   check(Case<float16>(shape(1, 5, 6, 1, {9, 10}, {3, 3}, {}, {}, {1, 1})), 1.0 / 1024);
   check(Case<bfloat16>(shape(1, 5, 6, 1, {9, 10}, {3, 3}, {2, 2}, {}, {1, 1})), 1.0 / 128);
@@ -199,7 +217,8 @@ TEST_P(Convolution, SameBitsForAnyNumberOfThreads) {
 }
 
 TEST_P(Convolution, NanReachesOnlyItsNeighbours) {
-  const ConvolutionShape s = shape(1, 16, 16, 1, {8, 40}, {3, 3}, {}, {}, {1, 1});
+  ConvolutionShape s = shape(1, 16, 16, 1, {8, 40}, {3, 3}, {}, {}, {1, 1});
+  s.algorithm = ConvolutionAlgorithm::direct;
   auto x = random_values<float>(x_size(s), 1);
   const auto w = random_values<float>(w_size(s), 2);
   x[40 * 4 + 20] = NAN;
