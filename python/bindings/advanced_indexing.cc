@@ -17,7 +17,7 @@ Val entry_array(PyObject* o) {
   if (is_array(o)) {
     v = Val::share(value_of(o));
   } else if (PyList_Check(o) || PyTuple_Check(o)) {  // keeps integers and bools, which array() would make float32
-    Ref array(checked(PyObject_CallMethod(numpy_module(), "asarray", "O", o)));
+    Ref array(checked(PyObject_CallMethod(numpy_module(), "asarray", "(O)", o)));
     if (PyObject_Size(array.get()) == 0) return Val::adopt(new_value(DType::int64, Shape{0}));
     v = to_array(array.get(), {});
   } else if (PyBool_Check(o)) {

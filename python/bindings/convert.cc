@@ -164,7 +164,7 @@ Val from_numpy(PyObject* o, Maybe<DType> dtype) {
   for (int i = 0; i < b.ndim; ++i) {
     shape.push_back(b.shape[i]);
     if (b.strides[i] % b.itemsize) {
-      Ref copy(checked(PyObject_CallMethod(numpy_module(), "ascontiguousarray", "O", o)));
+      Ref copy(checked(PyObject_CallMethod(numpy_module(), "ascontiguousarray", "(O)", o)));
       return from_numpy(copy.get(), dtype);
     }
     strides[i] = b.strides[i] / b.itemsize;
@@ -207,7 +207,7 @@ bool is_numpy_array(PyObject* o) {
 
 Val from_sequence(PyObject* o, Maybe<DType> dtype) {
   Ref plain(holds_arrays(o) ? without_arrays(o) : (Py_INCREF(o), o));
-  Ref array(checked(PyObject_CallMethod(numpy_module(), "asarray", "O", plain.get())));
+  Ref array(checked(PyObject_CallMethod(numpy_module(), "asarray", "(O)", plain.get())));
   if (!dtype) {
     Ref type(checked(PyObject_GetAttrString(array.get(), "dtype")));
     Ref kind(checked(PyObject_GetAttrString(type.get(), "kind")));
@@ -246,7 +246,7 @@ Val to_array(PyObject* o, Maybe<DType> dtype) {
   if (to_scalar(o, &s)) return from_scalar(s, dtype.value_or(s.is_boolean() ? DType::bool_ : default_float()));
   if (is_numpy_array(o) || is_numpy_scalar(o)) return from_numpy(o, dtype);
   if (PyList_Check(o) || PyTuple_Check(o)) return from_sequence(o, dtype);
-  Ref array(checked(PyObject_CallMethod(numpy_module(), "asarray", "O", o)));
+  Ref array(checked(PyObject_CallMethod(numpy_module(), "asarray", "(O)", o)));
   return from_numpy(array.get(), dtype);
 }
 

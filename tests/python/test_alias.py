@@ -44,8 +44,6 @@ def test_another_mxnet_is_not_replaced():
 
 @pytest.mark.parametrize("statement", ["import twibil", "import twibil.gluon.nn", "from twibil.optimizer import SGD"])
 def test_import_starts_no_thread(statement):
-    result = run(
-        f"{statement}; import threading; print(len(threading.enumerate()), "
-        "len(__import__('os').listdir('/proc/self/task')))"
-    )
-    assert result.stdout.split() == ["1", "1"], result.stdout + result.stderr
+    count = "len(__import__('os').listdir('/proc/self/task'))"  # NumPy's own library may start some
+    result = run(f"import numpy; before = {count}; {statement}; print({count} - before)")
+    assert result.stdout.strip() == "0", result.stdout + result.stderr

@@ -9,9 +9,9 @@ from .. import _core
 from ..base import describe
 
 __all__ = ["array", "asarray", "ascontiguousarray", "copy", "split", "array_split", "hsplit", "vsplit", "dsplit",
-           "meshgrid", "broadcast_arrays", "indices", "ix_", "genfromtxt", "shape", "ndim", "size", "result_type",
-           "promote_types", "can_cast", "may_share_memory", "shares_memory", "set_printoptions", "load", "save",
-           "savez"]
+           "meshgrid", "broadcast_arrays", "indices", "ix_", "linspace", "where", "genfromtxt", "shape", "ndim",
+           "size", "result_type", "promote_types", "can_cast", "may_share_memory", "shares_memory", "set_printoptions",
+           "load", "save", "savez"]
 
 
 def array(object, dtype=None, ctx=None, device=None):
@@ -62,6 +62,32 @@ def _pieces(ary, cuts: list, axis: int) -> list:
 def _check_axis(ary, axis: int, name: str) -> None:
     if not -ary.ndim <= axis < ary.ndim:
         raise IndexError(f"{name}: axis {axis} is out of range for {describe(ary)}")
+
+
+def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0, ctx=None, device=None):
+    """`num` evenly spaced numbers from start to stop, float32 by default; with `retstep` also their distance.
+
+    NotImplementedError for arrays as ends; ValueError for a negative number."""
+    if isinstance(start, _core.ndarray) and start.ndim or isinstance(stop, _core.ndarray) and stop.ndim or axis != 0:
+        raise NotImplementedError("linspace: start and stop must be numbers here")
+    ctx = device if ctx is None else ctx
+    values = _core.functions("np")["linspace_array"](float(start), float(stop), num=num, endpoint=endpoint, dtype=dtype,
+                                                      **({} if ctx is None else {"ctx": ctx}))
+    if not retstep:
+        return values
+    parts = num - 1 if endpoint else num
+    return values, (float(stop) - float(start)) / parts if parts > 0 else float("nan")
+
+
+def where(condition, x=None, y=None):
+    """x where the condition is true, else y; without both, the positions where it is true, a tuple of int64 arrays.
+
+    ValueError for only one of x and y."""
+    if (x is None) != (y is None):
+        raise ValueError("where: both x and y are needed, or neither")
+    if x is None:
+        return _core.functions("np")["nonzero"](asarray(condition))
+    return _core.functions("np")["where"](condition, x, y)
 
 
 def split(ary, indices_or_sections, axis=0):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .. import _core
 from ..base import did_you_mean
 
-__all__ = ["activation", "activation_function", "from_numpy", "from_dlpack", "to_dlpack_for_read",
+__all__ = ["activation_function", "from_numpy", "from_dlpack", "to_dlpack_for_read",
            "to_dlpack_for_write"]
 
 _ACTIVATIONS = {"relu": "relu", "sigmoid": "sigmoid", "tanh": "tanh", "softrelu": "softplus", "softplus": "softplus",
@@ -23,11 +23,6 @@ def activation_function(act_type: str):
             return _core.functions(space)[name]
     raise ValueError(f"activation: {act_type!r} is not known.{did_you_mean(act_type, _ACTIVATIONS)} "
                      f"Known: {', '.join(_ACTIVATIONS)}")
-
-
-def activation(data, act_type="relu", **kwargs):
-    """Applies the activation `act_type` elementwise."""
-    return activation_function(act_type)(data)
 
 
 def from_numpy(ndarray, zero_copy=True):
