@@ -54,8 +54,6 @@ double cgroup_limit() {
 
 }  // namespace
 
-int available_cpus() {
-  return std::max(1, std::min(affinity_count(), static_cast<int>(std::ceil(cgroup_limit()))));
-}
+int available_cpus() { return std::max(1, std::min(affinity_count(), static_cast<int>(std::ceil(cgroup_limit())))); }
 
 }  // namespace twibil

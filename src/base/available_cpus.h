@@ -4,7 +4,8 @@
 
 namespace twibil {
 
-/// The smaller of the affinity mask and the CPU quota of the cgroup (rounded up), at least 1. Reads files: keep the result.
+/// The smaller of the affinity mask and the CPU quota of the cgroup (rounded up), at least 1. Reads files: keep the
+/// result.
 int available_cpus();
 
 }  // namespace twibil

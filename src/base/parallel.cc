@@ -35,8 +35,7 @@ inline void pause_cpu() {
 }
 
 /// Spins until done() or until the time is up; says whether done() came true.
-template <class Done>
-bool spin_until(int microseconds, const Done& done) {
+template <class Done> bool spin_until(int microseconds, const Done& done) {
   if (done()) return true;
   if (microseconds == 0) return false;
   auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(microseconds);
@@ -111,7 +110,8 @@ std::atomic<Team*> g_team{nullptr};
 std::atomic<uint32_t> g_forks{0};
 std::mutex g_start_mutex;  // constant-initialised, trivially destroyed
 
-/// A forked child has only the thread that forked: it leaves the parent's team behind, locks included, and starts its own.
+/// A forked child has only the thread that forked: it leaves the parent's team behind, locks included, and starts its
+/// own.
 void forget_team_in_child() {
   g_team.store(nullptr);
   g_forks.fetch_add(1);
@@ -172,7 +172,8 @@ void Team::run(Region& region, int size) {
 
 Slot* Team::take_slot() {
   for (Slot& slot : slots_)
-    if (!slot.taken.load(std::memory_order_relaxed) && !slot.taken.exchange(true, std::memory_order_acquire)) return &slot;
+    if (!slot.taken.load(std::memory_order_relaxed) && !slot.taken.exchange(true, std::memory_order_acquire))
+      return &slot;
   return nullptr;
 }
 
@@ -201,7 +202,8 @@ bool Team::scan() {
     Region* seen = slot.region.load(std::memory_order_relaxed);
     if (seen == nullptr) continue;
     slot.users.fetch_add(1);
-    if (Region* region = slot.region.load(); region != nullptr && region->next.load(std::memory_order_relaxed) < region->chunks) {
+    if (Region* region = slot.region.load();
+        region != nullptr && region->next.load(std::memory_order_relaxed) < region->chunks) {
       found = true;
       region->take_chunks();
     }

@@ -15,8 +15,8 @@ namespace twibil::engine {
 void reserve_accesses(Task& task, size_t count);
 /// Queues the task's accesses; true when the task is ready at once.
 bool add_accesses(Task& task, std::span<Variable* const> reads, std::span<Variable* const> writes);
-/// Ends the task's accesses: its written variables take `failure` (null: they are good) and waiting accesses are granted.
-/// Returns the tasks that became ready, linked by `next`.
+/// Ends the task's accesses: its written variables take `failure` (null: they are good) and waiting accesses are
+/// granted. Returns the tasks that became ready, linked by `next`.
 Task* end_accesses(Task& task, const std::shared_ptr<Failure>& failure);
 /// The first failure among what a ready task reads, or null. Needs no lock: nobody may write those variables now.
 std::shared_ptr<Failure> inherited_failure(const Task& task);

@@ -65,13 +65,15 @@ void after_fork(bool child) {
   c.scheduler->after_fork(child);
   c.mutex.unlock();
 }
+void after_fork_in_parent() { after_fork(false); }
+void after_fork_in_child() { after_fork(true); }
 
 Core* make_core() {
   thread_state();
   auto c = std::make_unique<Core>();
   read_setting(*c);
   c->scheduler = make_scheduler(c->kind, c->simulation);
-  TW_ASSERT(pthread_atfork(before_fork, [] { after_fork(false); }, [] { after_fork(true); }) == 0);
+  TW_ASSERT(pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child) == 0);
   std::atexit([] { shutdown(); });
   return c.release();
 }
@@ -274,8 +276,8 @@ void set_hooks(const Hooks& hooks) {
 }
 
 void set_flight_limit(FlightLimit limit) {
-  TW_CHECK(limit.tasks > 0 && limit.bytes > 0, value, "set_flight_limit: tasks and bytes must be positive; got ", limit.tasks,
-           " and ", limit.bytes);
+  TW_CHECK(limit.tasks > 0 && limit.bytes > 0, value, "set_flight_limit: tasks and bytes must be positive; got ",
+           limit.tasks, " and ", limit.bytes);
   std::lock_guard lock(core().mutex);
   core().limit = limit;
 }

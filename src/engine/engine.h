@@ -17,15 +17,17 @@ namespace twibil::engine {
 // ---- work ----
 
 /// Hands a task over; it runs when every earlier task that writes what it reads, and every earlier task that reads or
-/// writes what it writes, has finished. Duplicates are allowed; a variable in both lists counts as written, and an error
-/// it holds is inherited. A variable only in `writes` will be overwritten as a whole: success clears its error. So a
-/// partial write names the variable in both lists. May block while too much is in flight (see set_flight_limit), and
-/// then throw what the poll hook throws; in that case, and when memory runs out, the task is destroyed and never runs.
+/// writes what it writes, has finished. Duplicates are allowed; a variable in both lists counts as written, and an
+/// error it holds is inherited. A variable only in `writes` will be overwritten as a whole: success clears its error.
+/// So a partial write names the variable in both lists. May block while too much is in flight (see set_flight_limit),
+/// and then throw what the poll hook throws; in that case, and when memory runs out, the task is destroyed and never
+/// runs.
 void push(std::unique_ptr<Task> task, std::span<Variable* const> reads, std::span<Variable* const> writes);
 
 /// The same for a callable.
 template <class Body>
-void push(const char* name, std::initializer_list<Variable*> reads, std::initializer_list<Variable*> writes, Body body) {
+void push(const char* name, std::initializer_list<Variable*> reads, std::initializer_list<Variable*> writes,
+          Body body) {
   push(std::make_unique<FunctionTask<Body>>(name, std::move(body)), std::span(reads.begin(), reads.size()),
        std::span(writes.begin(), writes.size()));
 }
@@ -38,8 +40,8 @@ void push(const char* name, std::initializer_list<Variable*> reads, std::initial
 void wait_to_read(const Variable* v);
 /// Returns when no pending task reads or writes `v`. Does not look at errors.
 void wait_to_write(const Variable* v);
-/// Returns when nothing is pending. If errors occurred that nobody has looked at, throws the first and forgets the others
-/// (the variables stay poisoned). After it every finished task has been destroyed.
+/// Returns when nothing is pending. If errors occurred that nobody has looked at, throws the first and forgets the
+/// others (the variables stay poisoned). After it every finished task has been destroyed.
 void wait_all();
 
 /// Removes the error of a variable that inline work has just overwritten as a whole; it must be ready_to_write.
@@ -84,14 +86,14 @@ struct Simulation {
   double failures = 0;  // share of tasks that fail instead of running
   double delays = 0;    // share of tasks that run only when nothing else can
 };
-/// Waits until nothing is pending, then changes engines; no other thread may use the engine meanwhile. At first it is the
-/// one that TWIBIL_ENGINE names, else threaded.
+/// Waits until nothing is pending, then changes engines; no other thread may use the engine meanwhile. At first it is
+/// the one that TWIBIL_ENGINE names, else threaded.
 void set_engine(Kind kind, const Simulation& simulation = {});
 Kind engine_kind();
 std::string engine_name();  // "threaded", "naive", "simulated:42"
 
-/// Waits until nothing is pending, destroys retired tasks, writes errors that nobody looked at to standard error. A front
-/// end calls it before it goes away; it also runs at exit. The engine stays usable.
+/// Waits until nothing is pending, destroys retired tasks, writes errors that nobody looked at to standard error. A
+/// front end calls it before it goes away; it also runs at exit. The engine stays usable.
 void shutdown() noexcept;
 
 /// For tests and reports.

@@ -63,7 +63,8 @@ void FailureLog::report() {
       what = e.what();
     } catch (...) {
     }
-    if (++shown <= 8) std::fprintf(stderr, "twibil: an operation failed and nobody looked at its result: %s\n", what.c_str());
+    if (++shown <= 8)
+      std::fprintf(stderr, "twibil: an operation failed and nobody looked at its result: %s\n", what.c_str());
   }
   if (int64_t rest = std::max<int64_t>(0, shown - 8) + more_; rest > 0)
     std::fprintf(stderr, "twibil: and %lld more failed operations\n", static_cast<long long>(rest));

@@ -39,7 +39,7 @@ std::unique_ptr<Scheduler> make_simulated(const Simulation& simulation);
 
 /// The engine's one object; leaked, so that workers may outlive static destructors.
 struct Core {
-  std::mutex mutex;                 // the lock: guards dependencies and everything here that is not atomic
+  std::mutex mutex;  // the lock: guards dependencies and everything here that is not atomic
   std::unique_ptr<Scheduler> scheduler;
   Kind kind = Kind::threaded;
   Simulation simulation;

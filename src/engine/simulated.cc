@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The engine for tests of order: keeps tasks until somebody waits, then runs ready ones one by one in an order drawn from
-// a seed. The same seed and the same pushes give the same order, so a failing schedule can be replayed.
+// The engine for tests of order: keeps tasks until somebody waits, then runs ready ones one by one in an order drawn
+// from a seed. The same seed and the same pushes give the same order, so a failing schedule can be replayed.
 #include <utility>
 #include <vector>
 
@@ -57,6 +57,8 @@ class Simulated final : public Scheduler {
 
 }  // namespace
 
-std::unique_ptr<Scheduler> make_simulated(const Simulation& simulation) { return std::make_unique<Simulated>(simulation); }
+std::unique_ptr<Scheduler> make_simulated(const Simulation& simulation) {
+  return std::make_unique<Simulated>(simulation);
+}
 
 }  // namespace twibil::engine

@@ -51,12 +51,11 @@ class Task {
   uint32_t count = 0, capacity = 0;  // of accesses
   uint32_t blocked = 0;              // accesses not granted yet
   uint64_t sequence = 0;
-  Task* next = nullptr;              // in a list of ready or retired tasks
+  Task* next = nullptr;  // in a list of ready or retired tasks
 };
 
 /// A task made of a callable.
-template <class Body>
-class FunctionTask final : public Task {
+template <class Body> class FunctionTask final : public Task {
  public:
   FunctionTask(const char* operator_name, Body body) : Task(operator_name), body_(std::move(body)) {}
   void run() override { body_(); }

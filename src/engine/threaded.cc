@@ -123,7 +123,8 @@ class Threaded final : public Scheduler {
     }
   }
 
-  /// A wait inside a task, or without workers: the thread runs other tasks meanwhile, or all workers might wait for each other.
+  /// A wait inside a task, or without workers: the thread runs other tasks meanwhile, or all workers might wait for
+  /// each other.
   void help(Lock& lock, const Condition& condition) {
     while (!condition()) {
       if (!ready_.empty() && !paused_) {
@@ -148,13 +149,14 @@ class Threaded final : public Scheduler {
         running_.push_back(task);
         continue;
       }
-      Error lost(ErrorKind::runtime, text(task->name, ": the process forked while this was running; its result is lost"));
+      Error lost(ErrorKind::runtime,
+                 text(task->name, ": the process forked while this was running; its result is lost"));
       end(*task, std::make_shared<Failure>(std::make_exception_ptr(lost)));
     }
     finishing_ = false;
   }
 
-  std::vector<Task*> ready_;    // a heap
+  std::vector<Task*> ready_;  // a heap
   std::vector<Task*> running_;
   std::vector<std::thread> threads_;
   std::condition_variable work_, done_;

@@ -14,17 +14,17 @@ struct Failure;
 /// Belongs to the storage's owner (make_block<Variable>()), which must keep it until the tasks that name it have
 /// retired: tasks hold handles of the arrays they touch. Everything but `state` is guarded by the engine's lock.
 struct Variable {
-  static constexpr uint64_t kWriter = 1;                   // bits 0-30 count pending tasks that write
-  static constexpr uint64_t kReader = uint64_t{1} << 31;   // bits 31-62 count pending tasks that only read
+  static constexpr uint64_t kWriter = 1;                  // bits 0-30 count pending tasks that write
+  static constexpr uint64_t kReader = uint64_t{1} << 31;  // bits 31-62 count pending tasks that only read
   static constexpr uint64_t kWriters = kReader - 1;
-  static constexpr uint64_t kFailed = uint64_t{1} << 63;   // the last write failed: `failure` says how
+  static constexpr uint64_t kFailed = uint64_t{1} << 63;  // the last write failed: `failure` says how
 
   std::atomic<uint64_t> state{0};  // changed under the lock, read by anybody
   Access* first = nullptr;         // accesses that wait, oldest first
   Access* last = nullptr;
-  uint32_t readers = 0;            // accesses granted and not finished
+  uint32_t readers = 0;  // accesses granted and not finished
   bool writer = false;
-  Access* pushed = nullptr;        // scratch of push(): finds a variable that one task names twice
+  Access* pushed = nullptr;  // scratch of push(): finds a variable that one task names twice
   std::shared_ptr<Failure> failure;
 };
 

@@ -31,15 +31,17 @@ void raise_peak(int64_t candidate) {
 int64_t unflushed() {
   std::lock_guard lock(memory::depot_mutex());
   int64_t sum = 0;
-  for (ThreadState* s = memory::all_threads(); s != nullptr; s = s->next) sum += s->live.load(std::memory_order_relaxed);
+  for (ThreadState* s = memory::all_threads(); s != nullptr; s = s->next)
+    sum += s->live.load(std::memory_order_relaxed);
   return sum;
 }
 
 [[noreturn]] void throw_limit(size_t bytes) {
   MemoryStats now = memory_stats();
-  throw_error(ErrorKind::memory, text("memory: live array data must stay within the limit of ", now.limit_bytes,
-                                      " bytes; got a request for ", bytes, " with ", now.current_bytes, " in use (peak ",
-                                      now.peak_bytes, "). Release arrays, use smaller batches or raise TWIBIL_MEMORY_LIMIT"));
+  throw_error(ErrorKind::memory,
+              text("memory: live array data must stay within the limit of ", now.limit_bytes,
+                   " bytes; got a request for ", bytes, " with ", now.current_bytes, " in use (peak ", now.peak_bytes,
+                   "). Release arrays, use smaller batches or raise TWIBIL_MEMORY_LIMIT"));
 }
 
 /// Takes `bytes` into the shared figure. `own` is the part of this thread that the shared figure does not know.
@@ -70,7 +72,8 @@ void raise_high(ThreadState& state, int64_t live, size_t bytes, void* block) {
   state.live.store(before, std::memory_order_relaxed);
   memory::flush(state);
   if (!try_charge(static_cast<int64_t>(bytes), 0) &&
-      !(memory::relieve_pressure() && try_charge(static_cast<int64_t>(bytes), state.live.load(std::memory_order_relaxed)))) {
+      !(memory::relieve_pressure() &&
+        try_charge(static_cast<int64_t>(bytes), state.live.load(std::memory_order_relaxed)))) {
     state.allocations.store(state.allocations.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
     if (block != nullptr) push_small(state, block, bytes);
     throw_limit(bytes);
@@ -128,8 +131,9 @@ void count_down(size_t bytes) {
 
 void throw_out_of_memory(size_t bytes) {
   MemoryStats now = memory_stats();
-  throw_error(ErrorKind::memory, text("memory: the system must provide ", bytes, " bytes; got none, with ", now.current_bytes,
-                                      " bytes of live data (peak ", now.peak_bytes, "). Release arrays or use smaller batches"));
+  throw_error(ErrorKind::memory,
+              text("memory: the system must provide ", bytes, " bytes; got none, with ", now.current_bytes,
+                   " bytes of live data (peak ", now.peak_bytes, "). Release arrays or use smaller batches"));
 }
 
 bool relieve_pressure() {
@@ -187,7 +191,8 @@ int64_t fail_allocation(int64_t n) {
   thread_state();
   std::lock_guard lock(memory::depot_mutex());
   int64_t left = std::max<int64_t>(0, g_fail_after.exchange(n));
-  for (ThreadState* s = memory::all_threads(); s != nullptr; s = s->next) s->watched.store(n > 0, std::memory_order_relaxed);
+  for (ThreadState* s = memory::all_threads(); s != nullptr; s = s->next)
+    s->watched.store(n > 0, std::memory_order_relaxed);
   return left;
 }
 

@@ -33,7 +33,7 @@ void read_limit_setting();
 
 /// Guards the depot of small blocks and the list of thread states.
 std::mutex& depot_mutex();
-ThreadState* all_threads();   // the list's head; hold depot_mutex()
-std::mutex& large_mutex();    // taken after depot_mutex() where both are
+ThreadState* all_threads();  // the list's head; hold depot_mutex()
+std::mutex& large_mutex();   // taken after depot_mutex() where both are
 
 }  // namespace twibil::memory

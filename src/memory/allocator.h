@@ -60,7 +60,8 @@ void* allocate_large(size_t bytes);
 void free_large(void* p, size_t bytes);
 void* allocate_large_block(size_t bytes);
 void free_large_block(void* p);
-extern std::atomic<int64_t> g_flush_bytes;  // how far a thread's `live` may be from zero before the shared figure learns it
+extern std::atomic<int64_t>
+    g_flush_bytes;  // how far a thread's `live` may be from zero before the shared figure learns it
 
 inline size_t small_class(size_t bytes) { return bytes == 0 ? 1 : (bytes + kBlockUnit - 1) / kBlockUnit; }
 
@@ -68,7 +69,8 @@ inline void* pop_small(ThreadState& state, size_t bytes) {
   size_t size_class = small_class(bytes);
   FreeBlocks& list = state.free[size_class];
   void* p = list.head;
-  if (p == nullptr || state.watched.load(std::memory_order_relaxed)) [[unlikely]] p = refill(state, size_class);
+  if (p == nullptr || state.watched.load(std::memory_order_relaxed)) [[unlikely]]
+    p = refill(state, size_class);
   else {
     TW_UNPOISON(p, sizeof(void*));
     list.head = *static_cast<void**>(p);
@@ -80,8 +82,10 @@ inline void* pop_small(ThreadState& state, size_t bytes) {
 inline void push_small(ThreadState& state, void* p, size_t bytes) {
   size_t size_class = small_class(bytes);
   FreeBlocks& list = state.free[size_class];
-  if (list.room <= 0) [[unlikely]] return spill(state, size_class, p);
-  if (bytes < sizeof(void*)) TW_UNPOISON(p, sizeof(void*));  // a larger block stays as it is, so that a double free is caught
+  if (list.room <= 0) [[unlikely]]
+    return spill(state, size_class, p);
+  if (bytes < sizeof(void*))
+    TW_UNPOISON(p, sizeof(void*));  // a larger block stays as it is, so that a double free is caught
   *static_cast<void**>(p) = list.head;
   list.head = p;
   --list.room;
@@ -109,7 +113,8 @@ inline void count_data(ThreadState& state, size_t bytes, void* block = nullptr) 
 inline void uncount_data(ThreadState& state, size_t bytes) {
   int64_t live = state.live.load(std::memory_order_relaxed) - static_cast<int64_t>(bytes);
   state.live.store(live, std::memory_order_relaxed);
-  if (live < -g_flush_bytes.load(std::memory_order_relaxed)) [[unlikely]] lower_live(state);
+  if (live < -g_flush_bytes.load(std::memory_order_relaxed)) [[unlikely]]
+    lower_live(state);
 }
 
 /// 64-byte aligned, uninitialised; zero bytes give a pointer too. Never null: throws a memory error.
@@ -128,8 +133,7 @@ inline void free_data(void* p, size_t bytes) {
 }
 
 /// An object in a bookkeeping block.
-template <class T, class... Args>
-T* make_block(Args&&... args) {
+template <class T, class... Args> T* make_block(Args&&... args) {
   void* p = allocate_block(sizeof(T));
   try {
     return new (p) T(std::forward<Args>(args)...);
@@ -138,8 +142,7 @@ T* make_block(Args&&... args) {
     throw;
   }
 }
-template <class T>
-void destroy_block(T* object) {
+template <class T> void destroy_block(T* object) {
   object->~T();
   free_block(object, sizeof(T));
 }

@@ -16,7 +16,9 @@ class Arena {
   /// Takes `bytes` of data memory (counted in memory_stats) at once.
   explicit Arena(size_t bytes) : base_(static_cast<char*>(allocate_data(bytes))), bytes_(bytes) {}
   Arena(Arena&& other) noexcept
-      : base_(std::exchange(other.base_, nullptr)), bytes_(std::exchange(other.bytes_, 0)), used_(std::exchange(other.used_, 0)) {}
+      : base_(std::exchange(other.base_, nullptr)),
+        bytes_(std::exchange(other.bytes_, 0)),
+        used_(std::exchange(other.used_, 0)) {}
   Arena& operator=(Arena&& other) noexcept {
     std::swap(base_, other.base_);
     std::swap(bytes_, other.bytes_);

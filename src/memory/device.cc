@@ -28,8 +28,8 @@ Device device_from_name(std::string_view name) {
 int num_gpus() { return 0; }
 
 void require_present(Device device) {
-  TW_CHECK(device.kind == DeviceKind::cpu, runtime, "device: ", device, " must be present; got a machine or build with ",
-           num_gpus(), " gpus. Use cpu(), or ask num_gpus() first");
+  TW_CHECK(device.kind == DeviceKind::cpu, runtime, "device: ", device,
+           " must be present; got a machine or build with ", num_gpus(), " gpus. Use cpu(), or ask num_gpus() first");
 }
 
 }  // namespace twibil

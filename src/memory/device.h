@@ -18,11 +18,11 @@ struct Device {
 constexpr Device cpu(int id = 0) { return {DeviceKind::cpu, static_cast<uint8_t>(id)}; }
 constexpr Device gpu(int id = 0) { return {DeviceKind::gpu, static_cast<uint8_t>(id)}; }
 
-std::string_view name_of(DeviceKind kind);   // "cpu", "gpu"
-std::string name_of(Device device);          // "cpu(0)"
+std::string_view name_of(DeviceKind kind);  // "cpu", "gpu"
+std::string name_of(Device device);         // "cpu(0)"
 /// Reads "cpu", "cpu(0)", "cpu:0"; "cuda" means gpu. Throws a value error for anything else.
 Device device_from_name(std::string_view name);
-int num_gpus();                              // 0 in this build
+int num_gpus();  // 0 in this build
 /// Throws a runtime error when the device is absent; every entry that takes a device from a user calls it.
 void require_present(Device device);
 

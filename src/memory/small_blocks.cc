@@ -74,7 +74,8 @@ Chain* cut_chain(size_t size_class) {
   }
   size_t count = std::min(std::clamp<size_t>(8192 / bytes, 2, 64), g_depot.slab_left / bytes);
   char* first = g_depot.slab;
-  for (size_t i = 0; i < count; ++i) *reinterpret_cast<void**>(first + i * bytes) = i + 1 < count ? first + (i + 1) * bytes : nullptr;
+  for (size_t i = 0; i < count; ++i)
+    *reinterpret_cast<void**>(first + i * bytes) = i + 1 < count ? first + (i + 1) * bytes : nullptr;
   TW_POISON(first + bytes, (count - 1) * bytes);
   auto* chain = reinterpret_cast<Chain*>(first);
   chain->length = static_cast<int64_t>(count);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What one thread owns: its free lists, its share of the memory figures, and room for upper layers. Reached through one
-// initial-exec thread-local pointer: static TLS is scarce in a module that is loaded late, so nothing else stands there.
+// initial-exec thread-local pointer: static TLS is scarce in a module that is loaded late, so nothing else stands
+// there.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -11,7 +12,8 @@ namespace twibil {
 /// Small blocks come in multiples of 64 bytes, the size of a cache line and of the widest vector.
 inline constexpr size_t kBlockUnit = 64;
 inline constexpr size_t kMaxSmall = 4096;
-inline constexpr size_t kSmallClasses = kMaxSmall / kBlockUnit + 1;  // class c holds blocks of c * 64 bytes; 0 is unused
+inline constexpr size_t kSmallClasses =
+    kMaxSmall / kBlockUnit + 1;  // class c holds blocks of c * 64 bytes; 0 is unused
 
 struct FreeBlocks {
   void* head = nullptr;  // the next pointer is the first word of a free block
@@ -25,13 +27,13 @@ inline constexpr int kThreadSlots = 4;
 struct ThreadState {
   FreeBlocks free[kSmallClasses];
   // Written by the owner only (plain moves, no locked instruction); atomic because memory_stats() reads them.
-  std::atomic<int64_t> live{0};         // bytes allocated minus bytes freed here since the last flush; may be negative
-  std::atomic<int64_t> high{0};         // the largest `live` since the last flush
+  std::atomic<int64_t> live{0};  // bytes allocated minus bytes freed here since the last flush; may be negative
+  std::atomic<int64_t> high{0};  // the largest `live` since the last flush
   std::atomic<int64_t> allocations{0};
-  std::atomic<bool> watched{false};     // a test wants to see every allocation: take the slow way
-  uint32_t mode = 0;                    // bits of the current autograd mode; belongs to autograd, zero at start
+  std::atomic<bool> watched{false};  // a test wants to see every allocation: take the slow way
+  uint32_t mode = 0;                 // bits of the current autograd mode; belongs to autograd, zero at start
   void* slots[kThreadSlots] = {};
-  ThreadState* next = nullptr;          // the list of all states, under the depot's mutex
+  ThreadState* next = nullptr;  // the list of all states, under the depot's mutex
   ThreadState* previous = nullptr;
 };
 

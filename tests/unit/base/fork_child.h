@@ -20,8 +20,7 @@
 
 namespace twibil {
 
-template <class Body>
-int status_of_child(const Body& body) {
+template <class Body> int status_of_child(const Body& body) {
   pid_t pid = fork();
   if (pid == 0) {
     alarm(20);

@@ -12,9 +12,9 @@
 #include <thread>
 #include <vector>
 
-#include "base/fork_child.h"
 #include "base/available_cpus.h"
 #include "base/error.h"
+#include "base/fork_child.h"
 
 namespace twibil {
 namespace {
@@ -121,8 +121,7 @@ TEST(Parallel, ForkUnderLoad) {
   std::thread load([&] {
     while (!stop) sum_to(2000, 5);
   });
-  for (int i = 0; i < 30; ++i)
-    EXPECT_EQ(status_of_child([] { return sum_to(5000, 9) == 12497500 ? 0 : 1; }), 0);
+  for (int i = 0; i < 30; ++i) EXPECT_EQ(status_of_child([] { return sum_to(5000, 9) == 12497500 ? 0 : 1; }), 0);
   stop = true;
   load.join();
   EXPECT_EQ(sum_to(5000, 9), 12497500);

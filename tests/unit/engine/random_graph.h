@@ -38,7 +38,9 @@ inline std::vector<Step> random_program(uint64_t seed, int cells, int steps, dou
   return program;
 }
 
-inline bool contains(const std::vector<int>& list, int v) { return std::find(list.begin(), list.end(), v) != list.end(); }
+inline bool contains(const std::vector<int>& list, int v) {
+  return std::find(list.begin(), list.end(), v) != list.end();
+}
 
 /// What a step does to the values. A cell that is only written takes a value made of what was read; one that is also
 /// read keeps a part of the old value.
@@ -113,7 +115,8 @@ inline std::string difference(uint64_t seed, double failures) {
   } catch (const Error&) {  // of a step whose result was overwritten before anybody looked
   }
   for (const Cell& c : cells)
-    if ((c.variable.state & ~Variable::kFailed) != 0 || c.variable.first != nullptr || c.variable.readers != 0 || c.variable.writer)
+    if ((c.variable.state & ~Variable::kFailed) != 0 || c.variable.first != nullptr || c.variable.readers != 0 ||
+        c.variable.writer)
       out += text("seed ", seed, ": a variable is not at rest\n");
   return out;
 }

@@ -15,7 +15,8 @@ TEST(Device, NamesGoBothWays) {
   EXPECT_EQ(device_from_name("cpu(2)"), cpu(2));
   EXPECT_EQ(device_from_name("gpu:1"), gpu(1));
   EXPECT_EQ(device_from_name("cuda(1)"), gpu(1));
-  for (const char* bad : {"", "cp", "cpu(", "cpu()", "cpu(1", "cpu(1))", "gpu:", "gpu:-1", "gpu:256", "gpu:1)", "tpu(0)"})
+  for (const char* bad :
+       {"", "cp", "cpu(", "cpu()", "cpu(1", "cpu(1))", "gpu:", "gpu:-1", "gpu:256", "gpu:1)", "tpu(0)"})
     EXPECT_THROW(device_from_name(bad), Error) << bad;
 }
 
