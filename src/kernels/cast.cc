@@ -42,26 +42,42 @@ template <class From, class To> void cast_loop(const void* src, void* dst, int64
 void widen_float16(const void* src, void* dst, int64_t n) {
   const auto* s = static_cast<const hwy::float16_t*>(src);
   auto* d = static_cast<float*>(dst);
-  int64_t i = 0;
 #if HWY_TARGET <= HWY_AVX2
+  int64_t i = 0;
   const hn::ScalableTag<float> df;
   const hn::Rebind<hwy::float16_t, decltype(df)> dh;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(df));
   for (; i + lanes <= n; i += lanes) hn::StoreU(hn::PromoteTo(df, hn::LoadU(dh, s + i)), df, d + i);
+  if (i < n) {
+    HWY_ALIGN hwy::float16_t part[HWY_MAX_BYTES / 4] = {};
+    HWY_ALIGN float wide[HWY_MAX_BYTES / 4];
+    for (int64_t j = i; j < n; ++j) part[j - i] = s[j];
+    hn::Store(hn::PromoteTo(df, hn::Load(dh, part)), df, wide);
+    for (int64_t j = i; j < n; ++j) d[j] = wide[j - i];
+  }
+#else
+  cast_loop<twibil::float16, float>(s, d, n);
 #endif
-  cast_loop<twibil::float16, float>(s + i, d + i, n - i);
 }
 void narrow_float16(const void* src, void* dst, int64_t n) {
   const auto* s = static_cast<const float*>(src);
   auto* d = static_cast<hwy::float16_t*>(dst);
-  int64_t i = 0;
 #if HWY_TARGET <= HWY_AVX2
+  int64_t i = 0;
   const hn::ScalableTag<float> df;
   const hn::Rebind<hwy::float16_t, decltype(df)> dh;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(df));
   for (; i + lanes <= n; i += lanes) hn::StoreU(hn::DemoteTo(dh, hn::LoadU(df, s + i)), dh, d + i);
+  if (i < n) {
+    HWY_ALIGN float part[HWY_MAX_BYTES / 4] = {};
+    HWY_ALIGN hwy::float16_t half[HWY_MAX_BYTES / 4];
+    for (int64_t j = i; j < n; ++j) part[j - i] = s[j];
+    hn::Store(hn::DemoteTo(dh, hn::Load(df, part)), dh, half);
+    for (int64_t j = i; j < n; ++j) d[j] = half[j - i];
+  }
+#else
+  cast_loop<float, twibil::float16>(s, d, n);
 #endif
-  cast_loop<float, twibil::float16>(s + i, d + i, n - i);
 }
 
 // The rounding of bfloat16(float), inline so that the loop is vectorised.

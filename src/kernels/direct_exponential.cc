@@ -6,6 +6,7 @@
 // clang-format off
 #include "hwy/foreach_target.h"
 #include "kernels/direct_loops.h"
+#include "kernels/vector_math.h"
 // clang-format on
 
 #include <cmath>
@@ -13,17 +14,19 @@
 HWY_BEFORE_NAMESPACE();
 namespace twibil::kernels::HWY_NAMESPACE {
 
-template <> struct Op<Prim::exp> {
-  template <class T> static HWY_INLINE T scalar(T a) { return std::exp(a); }
-};
+HWY_INLINE double sigmoid_of(double a) {
+  const double z = std::exp(-std::fabs(a));
+  return (a < 0 ? z : 1) / (1 + z);
+}
+
+TW_OP_BY_VECTOR(exp, std::exp);
+TW_OP_BY_VECTOR(expm1, std::expm1);
+TW_OP_BY_VECTOR(log, std::log);
+TW_OP_BY_VECTOR(log1p, std::log1p);
+TW_OP_BY_VECTOR(tanh, std::tanh);
+TW_OP_BY_VECTOR(sigmoid, sigmoid_of);
 template <> struct Op<Prim::exp2> {
   template <class T> static HWY_INLINE T scalar(T a) { return std::exp2(a); }
-};
-template <> struct Op<Prim::expm1> {
-  template <class T> static HWY_INLINE T scalar(T a) { return std::expm1(a); }
-};
-template <> struct Op<Prim::log> {
-  template <class T> static HWY_INLINE T scalar(T a) { return std::log(a); }
 };
 template <> struct Op<Prim::log2> {
   template <class T> static HWY_INLINE T scalar(T a) { return std::log2(a); }
@@ -31,20 +34,11 @@ template <> struct Op<Prim::log2> {
 template <> struct Op<Prim::log10> {
   template <class T> static HWY_INLINE T scalar(T a) { return std::log10(a); }
 };
-template <> struct Op<Prim::log1p> {
-  template <class T> static HWY_INLINE T scalar(T a) { return std::log1p(a); }
-};
 template <> struct Op<Prim::sinh> {
   template <class T> static HWY_INLINE T scalar(T a) { return std::sinh(a); }
 };
 template <> struct Op<Prim::cosh> {
   template <class T> static HWY_INLINE T scalar(T a) { return std::cosh(a); }
-};
-template <> struct Op<Prim::tanh> {
-  template <class T> static HWY_INLINE T scalar(T a) { return std::tanh(a); }
-};
-template <> struct Op<Prim::sigmoid> {
-  template <class T> static HWY_INLINE T scalar(T a) { return T(1 / (1 + std::exp(-static_cast<double>(a)))); }
 };
 template <> struct Op<Prim::power> {
   template <class T> static HWY_INLINE T scalar(T a, T b) {

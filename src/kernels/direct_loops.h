@@ -6,13 +6,7 @@
 #include "hwy/highway.h"
 #include "kernels/direct_table.h"
 
-#if defined(TWIBIL_KERNELS_DIRECT_LOOPS_H) == defined(HWY_TARGET_TOGGLE)
-#ifdef TWIBIL_KERNELS_DIRECT_LOOPS_H
-#undef TWIBIL_KERNELS_DIRECT_LOOPS_H
-#else
-#define TWIBIL_KERNELS_DIRECT_LOOPS_H
-#endif
-
+#ifndef TW_OP_BY_VECTOR
 // Elements of different positions are independent, even where out is a or b.
 #ifdef __clang__
 #define TW_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
@@ -20,14 +14,32 @@
 #define TW_INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
+// float32 by vectors, float64 by the C library.
+// clang-format off
+#define TW_OP_BY_VECTOR(prim, c_function)                                        \
+  template <> struct Op<Prim::prim> {                                            \
+    template <class D, class V>                                                  \
+      requires std::is_same_v<hn::TFromD<D>, float>                              \
+    static HWY_INLINE V vector(D d, V a) { return vector_##prim(d, a); }         \
+    template <class T> static HWY_INLINE T scalar(T a) { return c_function(a); } \
+  }
+// clang-format on
+#endif
+
+#if defined(TWIBIL_KERNELS_DIRECT_LOOPS_H) == defined(HWY_TARGET_TOGGLE)
+#ifdef TWIBIL_KERNELS_DIRECT_LOOPS_H
+#undef TWIBIL_KERNELS_DIRECT_LOOPS_H
+#else
+#define TWIBIL_KERNELS_DIRECT_LOOPS_H
+#endif
+
 HWY_BEFORE_NAMESPACE();
 namespace twibil::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
 // Specialised by families; either or both of
-//   template <class D, class V> static V vector(D d, V a[, V b[, V c]])     for float and double
-//   template <class T> static T scalar(T a[, T b[, T c]])                   result bool for masks
-// and, to exclude float32 from the vector form, etc.: nothing; a vector form must serve float and double.
+//   template <class D, class V> static V vector(D d, V a[, V b])   for float and double, or constrained to one of them
+//   template <class T> static T scalar(T a[, T b])                 for the rest; bool for masks
 template <Prim prim> struct Op;
 
 template <class T>
@@ -118,6 +130,72 @@ template <Prim prim, class T, Mode mode> void binary_loop(void* out, const void*
   }
 }
 
+// ---- comparisons: lanes become bits, bits become bytes ----
+
+// Bit j of `bits` as byte j, 0 or 1.
+HWY_INLINE uint64_t bytes_of_bits(uint64_t bits) {
+  const uint64_t spread = (bits * 0x0101010101010101u) & 0x8040201008040201u;  // byte j keeps bit j
+  return ((spread + 0x7f7f7f7f7f7f7f7fu) >> 7) & 0x0101010101010101u;
+}
+
+template <Prim prim, class T, class V> HWY_INLINE auto compare_lanes(V a, V b) {
+  if constexpr (prim == Prim::eq) return hn::Eq(a, b);
+  else if constexpr (prim == Prim::ne) return hn::Not(hn::Eq(a, b));  // true for NaN, which Ne is not on every target
+  else if constexpr (prim == Prim::lt) return hn::Lt(a, b);
+  else if constexpr (prim == Prim::gt) return hn::Gt(a, b);
+  else if constexpr (!std::is_floating_point_v<T>)
+    return hn::Not(compare_lanes < prim == Prim::le ? Prim::gt : Prim::lt, T > (a, b));
+  else if constexpr (prim == Prim::le) return hn::Le(a, b);
+  else return hn::Ge(a, b);
+}
+
+template <Prim prim, class T> constexpr bool has_compare() {
+  return info_of(prim).mask_result && info_of(prim).mask_operands == 0 && info_of(prim).arity == 2 && sizeof(T) >= 4;
+}
+
+template <Prim prim, class T, Mode mode>
+HWY_NOINLINE void compare_loop(void* out, const void* a, const void* b, int64_t n) {
+  const hn::ScalableTag<T> d;
+  constexpr int64_t lanes = HWY_MAX_BYTES / sizeof(T), block = lanes < 8 ? 8 : lanes;
+  const auto *x = static_cast<const T*>(a), *y = static_cast<const T*>(b);
+  auto* o = static_cast<uint8_t*>(out);
+  const auto sa = hn::Set(d, *x), sb = hn::Set(d, *y);
+  auto bits_at = [&](int64_t i, int64_t count) HWY_ATTR {  // of `count` elements from i; those beyond are arbitrary
+    uint64_t bits = 0;
+    for (int64_t k = 0; k < count; k += lanes) {
+      auto va = sa, vb = sb;
+      const bool whole = k + lanes <= count;
+      if constexpr (mode != Mode::scalar_vector)
+        va = whole ? hn::LoadU(d, x + i + k) : load_part(d, x + i + k, count - k);
+      if constexpr (mode != Mode::vector_scalar)
+        vb = whole ? hn::LoadU(d, y + i + k) : load_part(d, y + i + k, count - k);
+      uint8_t part[8] = {};
+      hn::StoreMaskBits(d, compare_lanes<prim, T>(va, vb), part);
+      uint64_t word;
+      __builtin_memcpy(&word, part, 8);
+      bits |= word << k;
+    }
+    return bits;
+  };
+  int64_t i = 0;
+  for (; i + block <= n; i += block) {
+    const uint64_t bits = bits_at(i, block);
+    for (int64_t k = 0; k < block; k += 8) {
+      const uint64_t bytes = bytes_of_bits(bits >> k & 0xff);
+      __builtin_memcpy(o + i + k, &bytes, 8);
+    }
+  }
+  if (i < n) {
+    const uint64_t bits = bits_at(i, n - i);
+    for (int64_t k = 0; k < n - i; ++k) o[i + k] = static_cast<uint8_t>(bits >> k & 1);
+  }
+}
+
+template <Prim prim, class T, Mode mode> constexpr DirectFunction binary_function() {
+  if constexpr (has_compare<prim, T>()) return compare_loop<prim, T, mode>;
+  else return binary_loop<prim, T, mode>;
+}
+
 // The primitive that gives the same with its operands exchanged, for the third mode without a third loop.
 constexpr Prim exchanged(Prim prim) {
   switch (prim) {
@@ -134,7 +212,7 @@ constexpr Prim exchanged(Prim prim) {
 }
 
 template <Prim prim, class T> void exchanged_loop(void* out, const void* a, const void* b, int64_t n) {
-  binary_loop<exchanged(prim), T, Mode::vector_scalar>(out, b, a, n);
+  binary_function<exchanged(prim), T, Mode::vector_scalar>()(out, b, a, n);
 }
 
 template <Prim prim, class T> void enter_one(DirectTable& table) {
@@ -143,11 +221,11 @@ template <Prim prim, class T> void enter_one(DirectTable& table) {
     if constexpr (info_of(prim).arity == 1) {
       table.at(prim, dtype, Mode::unary) = unary_loop<prim, T>;
     } else {
-      table.at(prim, dtype, Mode::vector_vector) = binary_loop<prim, T, Mode::vector_vector>;
-      table.at(prim, dtype, Mode::vector_scalar) = binary_loop<prim, T, Mode::vector_scalar>;
+      table.at(prim, dtype, Mode::vector_vector) = binary_function<prim, T, Mode::vector_vector>();
+      table.at(prim, dtype, Mode::vector_scalar) = binary_function<prim, T, Mode::vector_scalar>();
       if constexpr (exchanged(prim) != Prim::identity)
         table.at(prim, dtype, Mode::scalar_vector) = exchanged_loop<prim, T>;
-      else table.at(prim, dtype, Mode::scalar_vector) = binary_loop<prim, T, Mode::scalar_vector>;
+      else table.at(prim, dtype, Mode::scalar_vector) = binary_function<prim, T, Mode::scalar_vector>();
     }
   }
 }

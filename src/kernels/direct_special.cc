@@ -6,6 +6,7 @@
 // clang-format off
 #include "hwy/foreach_target.h"
 #include "kernels/direct_loops.h"
+#include "kernels/vector_math.h"
 // clang-format on
 
 #include <cmath>
@@ -15,9 +16,7 @@
 HWY_BEFORE_NAMESPACE();
 namespace twibil::kernels::HWY_NAMESPACE {
 
-template <> struct Op<Prim::erf> {
-  template <class T> static HWY_INLINE T scalar(T a) { return std::erf(a); }
-};
+TW_OP_BY_VECTOR(erf, std::erf);
 template <> struct Op<Prim::erfinv> {
   template <class T> static HWY_INLINE T scalar(T a) { return static_cast<T>(twibil::erfinv(static_cast<double>(a))); }
 };

@@ -6,6 +6,7 @@
 // clang-format off
 #include "hwy/foreach_target.h"
 #include "kernels/direct_loops.h"
+#include "kernels/vector_math.h"
 // clang-format on
 
 #include <cmath>
@@ -13,15 +14,9 @@
 HWY_BEFORE_NAMESPACE();
 namespace twibil::kernels::HWY_NAMESPACE {
 
-template <> struct Op<Prim::sin> {
-  template <class T> static HWY_INLINE T scalar(T a) { return std::sin(a); }
-};
-template <> struct Op<Prim::cos> {
-  template <class T> static HWY_INLINE T scalar(T a) { return std::cos(a); }
-};
-template <> struct Op<Prim::tan> {
-  template <class T> static HWY_INLINE T scalar(T a) { return std::tan(a); }
-};
+TW_OP_BY_VECTOR(sin, std::sin);
+TW_OP_BY_VECTOR(cos, std::cos);
+TW_OP_BY_VECTOR(tan, std::tan);
 template <> struct Op<Prim::asin> {
   template <class T> static HWY_INLINE T scalar(T a) { return std::asin(a); }
 };

@@ -64,6 +64,7 @@ struct Plan {
   uint64_t scalars[kRegisters - kFirstParam];
   bool is_one[kRegisters];      // a single element
   bool needs_tile[kRegisters];  // a single element that is wanted as a whole tile
+  int scalar_tiles;             // how many of the scalars need one
   char* out;
   DType result, out_dtype;
   CastFunction out_cast;  // null: none
@@ -123,6 +124,12 @@ void plan_scalars(Plan& plan, std::span<const Scalar> params) {
   }
 }
 
+void want_tile(Plan& plan, int reg) {
+  if (!plan.is_one[reg] || plan.needs_tile[reg]) return;
+  plan.needs_tile[reg] = true;
+  plan.scalar_tiles += reg >= kFirstParam;
+}
+
 void plan_steps(Plan& plan) {
   const Program& p = *plan.program;
   const DirectTable& table = direct_table();
@@ -141,16 +148,16 @@ void plan_steps(Plan& plan) {
     }
     if (info.arity == 3) {
       step.ternary = table.ternary[static_cast<int>(in.prim)][static_cast<int>(dtype)];
-      for (uint8_t r : step.operands) plan.needs_tile[r] = plan.needs_tile[r] || plan.is_one[r];
+      for (uint8_t r : step.operands) want_tile(plan, r);
       TW_ASSERT(step.ternary);
       continue;
     }
     Mode mode = Mode::unary;
     if (info.arity == 1) {
       step.operands[1] = step.operands[0];
-      if (ones) plan.needs_tile[step.operands[0]] = true;
+      want_tile(plan, step.operands[0]);
     } else if (ones == 2) {
-      plan.needs_tile[step.operands[0]] = true;
+      want_tile(plan, step.operands[0]);
       mode = Mode::vector_scalar;
     } else {
       mode = ones == 0                       ? Mode::vector_vector
@@ -184,8 +191,7 @@ class Worker {
  public:
   explicit Worker(const Plan& plan) : plan_(plan) {
     const Program& p = *plan.program;
-    int buffers = p.temp_count + 2 + p.input_count;
-    for (int r = kFirstParam; r < kRegisters; ++r) buffers += plan.needs_tile[r];
+    const int buffers = p.temp_count + 2 + p.input_count + plan.scalar_tiles;
     if (buffers * kBuffer > static_cast<int64_t>(sizeof local_)) {
       heap_ = std::make_unique<Buffer[]>(static_cast<size_t>(buffers));
       next_ = heap_[0].bytes;
@@ -306,6 +312,7 @@ void run_program(const Program& program, DType work, std::span<const Operand> in
   plan.program = &program;
   plan.work = work_dtype(work);
   plan.work_size = size_of(plan.work);
+  plan.scalar_tiles = 0;
   std::memset(plan.is_one, 0, sizeof plan.is_one);
   std::memset(plan.needs_tile, 0, sizeof plan.needs_tile);
   plan_operands(plan, in, out, shape);

@@ -46,8 +46,16 @@ struct TileNest {
 inline void make_tile_nest(TileNest& nest, std::span<const int64_t> shape, std::span<const int64_t* const> strides) {
   const int operands = static_cast<int>(strides.size());
   TW_ASSERT(shape.size() <= kMaxTileDims && operands <= kMaxTileOperands);
-  int64_t contiguous = 1;
   for (int64_t size : shape) nest.count *= size;
+  bool all_contiguous = true;
+  for (const int64_t* s : strides) all_contiguous = all_contiguous && s == nullptr;
+  if (all_contiguous) {
+    nest.rank = 1;
+    nest.shape[0] = nest.count;
+    for (int k = 0; k < operands; ++k) nest.stride[k][0] = 1;
+    return;
+  }
+  int64_t contiguous = 1;
   int64_t next[kMaxTileOperands];  // from the inside out, reversed at the end
   for (int i = static_cast<int>(shape.size()) - 1; i >= 0; contiguous *= shape[static_cast<size_t>(i)], --i) {
     const int64_t size = shape[static_cast<size_t>(i)];

@@ -206,6 +206,22 @@ TEST_P(Direct, IntegerEdges) {
   integer_edges<int64_t>();
 }
 
+// Comparisons with NaN are false, but for "not equal", in whole vectors as in their rest.
+template <class T> void compare_nan() {
+  const T nan = std::numeric_limits<T>::quiet_NaN();
+  for (size_t n : {1u, 5u, 8u, 37u}) {
+    std::vector<T> x(n, nan), y(n, 1);
+    std::vector<uint8_t> out(n);
+    for (Prim prim : {Prim::eq, Prim::ne, Prim::lt, Prim::le, Prim::gt, Prim::ge})
+      for (Mode mode : {Mode::vector_vector, Mode::vector_scalar, Mode::scalar_vector}) {
+        direct(prim, dtype_of<T>, mode)(out.data(), x.data(), y.data(), static_cast<int64_t>(n));
+        EXPECT_EQ(out, std::vector<uint8_t>(n, prim == Prim::ne)) << name_of(prim);
+        direct(prim, dtype_of<T>, mode)(out.data(), y.data(), x.data(), static_cast<int64_t>(n));
+        EXPECT_EQ(out, std::vector<uint8_t>(n, prim == Prim::ne)) << name_of(prim);
+      }
+  }
+}
+
 template <class T> void special_reals() {
   const T inf = std::numeric_limits<T>::infinity(), nan = std::numeric_limits<T>::quiet_NaN();
   for (Prim prim : {Prim::max, Prim::min}) {
@@ -233,6 +249,8 @@ template <class T> void special_reals() {
   EXPECT_TRUE(std::isnan(unary(Prim::round, nan)));
 }
 TEST_P(Direct, SpecialReals) {
+  compare_nan<float>();
+  compare_nan<double>();
   special_reals<float>();
   special_reals<double>();
 }
