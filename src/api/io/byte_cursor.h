@@ -21,8 +21,7 @@ class ByteCursor {
   int64_t offset() const { return offset_; }
   int64_t remaining() const { return static_cast<int64_t>(bytes_.size()) - offset_; }
 
-  template <class... Parts>
-  [[noreturn]] void fail(const Parts&... parts) const {
+  template <class... Parts> [[noreturn]] void fail(const Parts&... parts) const {
     throw_error(ErrorKind::value, text(op_, ": '", source_, "' at offset ", offset_, ": ", parts...));
   }
 
@@ -36,8 +35,7 @@ class ByteCursor {
     return part;
   }
 
-  template <class T>
-  T read(const char* what) {
+  template <class T> T read(const char* what) {
     static_assert(std::is_arithmetic_v<T>);
     T value;
     std::memcpy(&value, take(sizeof(T), what).data(), sizeof(T));

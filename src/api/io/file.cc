@@ -51,8 +51,7 @@ std::string resolved(const std::string& path) {
 
 int open_new(const char* path, int flags, mode_t mode) { return ::open(path, flags, mode); }
 
-template <class Call>
-auto retry_interrupted(Call call) {
+template <class Call> auto retry_interrupted(Call call) {
   decltype(call()) result;
   do result = call();
   while (result < 0 && errno == EINTR);

@@ -17,20 +17,13 @@ constexpr int kMaxRank = 8;
 // The third byte of the file. 0x0B, 16-bit integers, has no counterpart among our dtypes.
 DType dtype_of_code(const ByteCursor& in, int code) {
   switch (code) {
-    case 0x08:
-      return DType::uint8;
-    case 0x09:
-      return DType::int8;
-    case 0x0C:
-      return DType::int32;
-    case 0x0D:
-      return DType::float32;
-    case 0x0E:
-      return DType::float64;
-    case 0x0B:
-      in.fail("arrays of dtype int16 are not supported");
-    default:
-      in.fail("dtype code ", code, " is unknown; not an IDX file, or a damaged one");
+    case 0x08: return DType::uint8;
+    case 0x09: return DType::int8;
+    case 0x0C: return DType::int32;
+    case 0x0D: return DType::float32;
+    case 0x0E: return DType::float64;
+    case 0x0B: in.fail("arrays of dtype int16 are not supported");
+    default: in.fail("dtype code ", code, " is unknown; not an IDX file, or a damaged one");
   }
 }
 

@@ -38,12 +38,9 @@ ImageFormat image_format_of(ByteView bytes) {
 
 Picture decode_image(ByteView bytes, ColorMode mode, const ImageLimits& limits, const std::string& source) {
   switch (image_format_of(bytes)) {
-    case ImageFormat::jpeg:
-      return codecs::decode_jpeg(bytes, mode, limits, source);
-    case ImageFormat::png:
-      return codecs::decode_png(bytes, mode, limits, source);
-    case ImageFormat::unknown:
-      break;
+    case ImageFormat::jpeg: return codecs::decode_jpeg(bytes, mode, limits, source);
+    case ImageFormat::png: return codecs::decode_png(bytes, mode, limits, source);
+    case ImageFormat::unknown: break;
   }
   throw_error(ErrorKind::value, text("decode_image: '", source, "' must be a JPEG or PNG picture; it is ",
                                      bytes.empty() ? "empty" : "something else"));

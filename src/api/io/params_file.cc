@@ -38,8 +38,7 @@ DType dtype_of_flag(const ByteCursor& in, int32_t flag) {
   in.fail("dtype number ", flag, " is unknown. The file is damaged");
 }
 
-template <class Size>
-std::vector<int64_t> read_sizes(ByteCursor& in, int64_t rank) {
+template <class Size> std::vector<int64_t> read_sizes(ByteCursor& in, int64_t rank) {
   if (rank > kMaxRank) in.fail("a rank of ", rank, " is above ", kMaxRank, ". The file is damaged");
   std::vector<int64_t> shape;
   for (int64_t axis = 0; axis < rank; ++axis) {
@@ -108,8 +107,7 @@ class Writer {
  public:
   explicit Writer(AtomicFile* file) : file_(file) {}
 
-  template <class T>
-  void field(T value) {
+  template <class T> void field(T value) {
     const auto* p = reinterpret_cast<const std::byte*>(&value);
     pending_.insert(pending_.end(), p, p + sizeof value);
   }
@@ -154,23 +152,22 @@ class Writer {
   uint32_t crc_ = 0;
 };
 
-void write_array(Writer& out, const ParamsEntry& entry) {
-  const auto& shape = entry.shape;
+void write_array(Writer& out, const ParamsEntry& entry, ParamsForm form) {
+  const bool numpy = form == ParamsForm::numpy;
+  out.field(numpy ? kMagicV3 : kMagicV2);
+  out.field(kDense);
   if (entry.none) {
-    out.field(kMagicV2), out.field(kDense), out.field(int32_t{0});
+    out.field(int32_t{numpy ? -1 : 0});
     return;
   }
-  const bool numpy_shape = shape.empty() || std::find(shape.begin(), shape.end(), 0) != shape.end();
-  out.field(numpy_shape ? kMagicV3 : kMagicV2);
-  out.field(kDense);
-  out.field(static_cast<int32_t>(shape.size()));
-  for (int64_t size : shape) out.field(size);
+  out.field(static_cast<int32_t>(entry.shape.size()));
+  for (int64_t size : entry.shape) out.field(size);
   out.field(kCpu), out.field(int32_t{0});
   out.field(kTypeFlags[static_cast<int>(entry.dtype)]);
   out.data(entry.data);
 }
 
-void check_entries(const std::vector<ParamsEntry>& entries) {
+void check_entries(const std::vector<ParamsEntry>& entries, ParamsForm form) {
   std::unordered_set<std::string_view> names;
   for (const ParamsEntry& entry : entries) {
     TW_CHECK(entry.name.empty() == entries[0].name.empty(), value,
@@ -180,16 +177,20 @@ void check_entries(const std::vector<ParamsEntry>& entries) {
     if (entry.none) continue;
     TW_CHECK(static_cast<int64_t>(entry.shape.size()) <= kMaxRank, value, "write_params: '", entry.name,
              "' must have at most ", kMaxRank, " axes; it has ", entry.shape.size());
+    const bool has_zero = std::find(entry.shape.begin(), entry.shape.end(), 0) != entry.shape.end();
+    TW_CHECK(form == ParamsForm::numpy || !(entry.shape.empty() || has_zero), value, "write_params: '", entry.name,
+             "' of shape ", std::span<const int64_t>(entry.shape),
+             " cannot be written in MXNet's old form; call npx.set_np() first");
     const int64_t bytes = checked_mul(checked_product(entry.shape), size_of(entry.dtype));
     TW_ASSERT(bytes == static_cast<int64_t>(entry.data.size()));
   }
 }
 
-Bytes write_list(const std::vector<ParamsEntry>& entries, AtomicFile* file) {
+Bytes write_list(const std::vector<ParamsEntry>& entries, ParamsForm form, AtomicFile* file) {
   Writer out(file);
   out.field(kListMagic), out.field(uint64_t{0});
   out.field(static_cast<uint64_t>(entries.size()));
-  for (const ParamsEntry& entry : entries) write_array(out, entry);
+  for (const ParamsEntry& entry : entries) write_array(out, entry, form);
   const bool named = !entries.empty() && !entries[0].name.empty();
   out.field(static_cast<uint64_t>(named ? entries.size() : 0));
   for (const ParamsEntry& entry : entries) {
@@ -241,16 +242,16 @@ ParamsFile read_params(const std::string& path, int64_t max_bytes) {
   return file;
 }
 
-void write_params(const std::string& path, const std::vector<ParamsEntry>& entries) {
-  check_entries(entries);
+void write_params(const std::string& path, const std::vector<ParamsEntry>& entries, ParamsForm form) {
+  check_entries(entries, form);
   AtomicFile file(path);
-  write_list(entries, &file);
+  write_list(entries, form, &file);
   file.commit();
 }
 
-Bytes format_params(const std::vector<ParamsEntry>& entries) {
-  check_entries(entries);
-  return write_list(entries, nullptr);
+Bytes format_params(const std::vector<ParamsEntry>& entries, ParamsForm form) {
+  check_entries(entries, form);
+  return write_list(entries, form, nullptr);
 }
 
 }  // namespace twibil::io

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// MXNet's NDArray list, the format of `.params` files and of nd.save: reading every version of it, writing what every
-// MXNet since 1.0 reads. Only bytes, shapes and dtypes here; the callers make arrays of them.
+// MXNet's NDArray list, the format of `.params` files and of nd.save: reading every version of it, writing the two
+// that MXNet 1.x writes. Only bytes, shapes and dtypes here; the callers make arrays of them.
 //
 //   u64 0x112 | u64 reserved | u64 count, arrays | u64 count, names        (little endian)
 //   array V2, V3: u32 magic | i32 storage type | i32 rank | i64 sizes | i32 device, i32 device id | i32 dtype | data
@@ -36,10 +36,14 @@ ParamsFile read_params(const std::string& path, int64_t max_bytes = kMaxFileByte
 /// The same from memory; the entries point into `bytes`, which must outlive them.
 ParamsFile parse_params(ByteView bytes, const std::string& source = "<bytes>");
 
-/// Writes the file anew, atomically. Entries have all a name or none has. A shape of rank 0 or with a zero in it is
-/// written in the form for NumPy's shapes (V3), which MXNet reads after npx.set_np(); everything else in V2.
-void write_params(const std::string& path, const std::vector<ParamsEntry>& entries);
-Bytes format_params(const std::vector<ParamsEntry>& entries);
+/// MXNet reads an array only in the mode in which it was written: V3 after npx.set_np(), V2 without. In V2 rank 0 and
+/// zero sizes cannot be said.
+enum class ParamsForm { numpy, legacy };
+
+/// Writes the file anew, atomically. Entries have all a name or none has.
+void write_params(const std::string& path, const std::vector<ParamsEntry>& entries,
+                  ParamsForm form = ParamsForm::numpy);
+Bytes format_params(const std::vector<ParamsEntry>& entries, ParamsForm form = ParamsForm::numpy);
 
 /// Whether the bytes begin as this format does.
 bool looks_like_params(ByteView bytes);

@@ -84,12 +84,9 @@ Axis area_growing_axis(int64_t from, int64_t to) {
 
 Axis axis_of(Interpolation method, bool shrinks, int64_t from, int64_t to) {
   switch (method) {
-    case Interpolation::bicubic:
-      return bicubic_axis(from, to);
-    case Interpolation::area:
-      return shrinks ? area_axis(from, to) : area_growing_axis(from, to);
-    default:
-      return bilinear_axis(from, to);
+    case Interpolation::bicubic: return bicubic_axis(from, to);
+    case Interpolation::area: return shrinks ? area_axis(from, to) : area_growing_axis(from, to);
+    default: return bilinear_axis(from, to);
   }
 }
 

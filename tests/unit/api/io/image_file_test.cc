@@ -31,10 +31,7 @@ Picture gradient(int64_t height, int64_t width, int64_t channels) {
   return picture;
 }
 
-template <size_t n>
-ByteView view(const std::array<unsigned char, n>& bytes) {
-  return std::as_bytes(std::span(bytes));
-}
+template <size_t n> ByteView view(const std::array<unsigned char, n>& bytes) { return std::as_bytes(std::span(bytes)); }
 
 int largest_difference(const Picture& a, const Picture& b) {
   if (a.height != b.height || a.width != b.width || a.channels != b.channels) return 1000;

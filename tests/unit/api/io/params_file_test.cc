@@ -69,6 +69,20 @@ TEST(ParamsFile, RoundTrip) {
   EXPECT_EQ(format_params(entries), read_file(folder / "a.params"));
 }
 
+TEST(ParamsFile, OldFormHasNoNumpyShapes) {
+  std::vector<ParamsEntry> entries = sample();
+  EXPECT_THROW(format_params(entries, ParamsForm::legacy), Error);
+  entries.erase(entries.begin() + 2, entries.begin() + 4);
+  const Bytes bytes = format_params(entries, ParamsForm::legacy);
+  const ParamsFile file = parse_params(bytes);
+  ASSERT_EQ(file.entries.size(), 4u);
+  EXPECT_EQ(file.entries[0].shape, (std::vector<int64_t>{2, 3}));
+  EXPECT_TRUE(file.entries[2].none);
+  uint32_t magic;
+  std::memcpy(&magic, bytes.data() + 24, sizeof magic);
+  EXPECT_EQ(magic, 0xF993FAC9u);
+}
+
 TEST(ParamsFile, EmptyList) {
   const Bytes bytes = format_params({});
   const ParamsFile file = parse_params(bytes);
