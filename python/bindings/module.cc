@@ -4,6 +4,7 @@
 
 #include "autograd.h"
 #include "convert.h"
+#include "files.h"
 #include "function.h"
 #include "indexing.h"
 #include "ir/registry.h"
@@ -119,6 +120,8 @@ extern "C" PyMODINIT_FUNC PyInit__core() {
     add_methods();
     python::Ref module(checked(PyModule_Create(&definition)));
     add_autograd(module.get());
+    add_files(module.get());
+    add_scenes(module.get());
     Py_INCREF(&ArrayType);
     checked(PyModule_AddObject(module.get(), "ndarray", reinterpret_cast<PyObject*>(&ArrayType)));
     return module.leak();

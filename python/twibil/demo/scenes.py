@@ -26,14 +26,10 @@ def _photograph(name: str):
     return mx.image.imread(str(path))
 
 
-def _garment_files(training: bool):
-    return [str(FashionMNIST.find(name, checksum)) for name, checksum in FashionMNIST._files[training]]
-
-
 def make_scenes(settings, training: bool, side=None):
     """The endless list of pictures: `render(first, count)` gives uint8 pictures and their boxes. `side`: the same
     scenes in another resolution, for looking at them."""
-    images, labels = _garment_files(training)
+    images, labels = (str(path) for path in FashionMNIST.paths(train=training))
     photographs = [_photograph(name) for name in (_TRAINING if training else _HELD_OUT)]
     return _core.FashionScenes(images, labels, photographs, side=side or settings.side, classes=settings.classes,
                                max_garments=settings.max_garments, min_size=settings.min_size,

@@ -10,7 +10,7 @@ class Settings:
     """What is trained, on what, and how long. The defaults take about 6 minutes on 2 cores."""
 
     side: int = 128  # pictures are square
-    classes: tuple = (1, 7, 8)  # Fashion-MNIST's labels: trouser, sneaker, bag
+    classes: tuple = (0, 1, 7, 8)  # Fashion-MNIST's labels: t-shirt, trouser, sneaker, bag
     max_garments: int = 3
     min_size: float = 0.3  # longer side of a garment, in parts of the picture's
     max_size: float = 0.7

@@ -59,7 +59,8 @@ TEST(FashionScenes, BoxesFitWhatIsPainted) {
     EXPECT_GE(height, 0.3 - 1e-5);
     EXPECT_LE(height, 0.7 + 1e-5);
     if (label[0] == 1) {  // the photograph shows through the hole
-      const auto y = static_cast<int64_t>((label[2] + label[4]) * 48), x = static_cast<int64_t>((label[1] + label[3]) * 48);
+      const auto y = static_cast<int64_t>((label[2] + label[4]) * 48),
+                 x = static_cast<int64_t>((label[1] + label[3]) * 48);
       EXPECT_LT(pixels[static_cast<size_t>((y * 96 + x) * 3)], 30);
     }
   }

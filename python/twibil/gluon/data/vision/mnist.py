@@ -28,29 +28,35 @@ class MNIST(Dataset):
                       ("t10k-labels-idx1-ubyte.gz", "763e7fa3757d93b0cdec073cef058b2004252c17"))}
 
     def __init__(self, root=None, train=True, transform=None):
-        self._root = Path(root).expanduser() if root is not None else data_dir() / "datasets" / self.folder
         self._train, self._transform = bool(train), transform
-        images, labels = (read_idx(self._find(name, sha1)) for name, sha1 in self._files[self._train])
+        images, labels = (read_idx(path) for path in self.paths(root, train))
         if images.shape[1:] != (28, 28) or labels.shape != images.shape[:1]:
             raise ValueError(f"{type(self).__name__}: pictures of 28 x 28 and one label each are needed; the files "
                              f"have shapes {list(images.shape)} and {list(labels.shape)}")
         self._data = _core.array(images.reshape(-1, 28, 28, 1))
         self._label = labels.astype("int32")
 
-    def _find(self, name: str, sha1: str):
+    @classmethod
+    def paths(cls, root=None, train=True) -> list:
+        """The paths of the files of pictures and of labels, downloaded where they are nowhere."""
+        folder = Path(root).expanduser() if root is not None else data_dir() / "datasets" / cls.folder
+        return [cls._find(folder, name, sha1) for name, sha1 in cls._files[bool(train)]]
+
+    @classmethod
+    def _find(cls, root: Path, name: str, sha1: str):
         """The path of a file: in the root (plain, or compressed), in the system's folder, or downloaded."""
-        system = Path("/usr/share/datasets") / self.folder
-        for folder in (self._root, system):
+        system = Path("/usr/share/datasets") / cls.folder
+        for folder in (root, system):
             for candidate in (folder / name, folder / name[:-3]):
                 if candidate.is_file():
                     return candidate
         repository = os.environ.get("MXNET_GLUON_REPO", _REPOSITORY).rstrip("/")
         try:
-            self._root.mkdir(parents=True, exist_ok=True)
-            return download(f"{repository}/gluon/dataset/{self.folder}/{name}", str(self._root / name), sha1_hash=sha1,
+            root.mkdir(parents=True, exist_ok=True)
+            return download(f"{repository}/gluon/dataset/{cls.folder}/{name}", str(root / name), sha1_hash=sha1,
                             retries=1)
         except OSError as error:
-            raise OSError(f"{type(self).__name__}: {name} is neither in {self._root} nor in {system}, and the download "
+            raise OSError(f"{cls.__name__}: {name} is neither in {root} nor in {system}, and the download "
                           f"failed: {error}") from error
 
     def __len__(self):
