@@ -5,8 +5,8 @@
 // to seven, and pairs of opposite sign that share most of the transforms.
 //
 // A band of tile rows takes four steps, all in the L2 cache:
-//   1. inputs go with their padding into a strip whose rows and columns are split by their remainder modulo 4, so that
-//      element (i, j) of neighbouring tiles lies side by side: vector lanes are tiles;
+//   1. inputs go with their padding into a strip of 6 x 6 planes: plane (i, j) holds element (i, j) of every tile, so vector
+//      lanes are tiles, whatever the size of the pictures;
 //   2. each channel's tiles are transformed: V[36][channel][tile];
 //   3. 36 matrix products with the transformed weights, M[36][output channel][tile], by the register tiles of gemm.h;
 //   4. each output channel's tiles are transformed back and written.
@@ -15,7 +15,6 @@
 #include <algorithm>
 #include <array>
 #include <optional>
-#include <vector>
 
 #include "base/checked.h"
 #include "base/parallel.h"
@@ -26,6 +25,7 @@
 
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "hwy/cache_control.h"
 
 #ifndef TWIBIL_KERNELS_WINOGRAD_PLAN
 #define TWIBIL_KERNELS_WINOGRAD_PLAN
@@ -34,14 +34,15 @@ namespace twibil::kernels::winograd {
 constexpr int64_t kOut = 4, kIn = 6, kPoints = 36;  // of a tile
 constexpr int64_t kPlaneGap = 16;                   // keeps the 36 planes out of each other's cache sets
 constexpr int64_t kMostColumns = 512;               // of a picture; wider ones would need bands cut in columns
-constexpr int64_t kVBytes = 384 << 10;              // transformed inputs of a band
+constexpr int64_t kVBytes = 512 << 10;              // transformed inputs of a band
 constexpr int64_t kMBytes = 256 << 10;              // products of a pass
-constexpr int64_t kFewestTiles = 64;                // fewer do not pay for the weights' transform
-constexpr int64_t kFewestTasks = 8;
+constexpr int64_t kFewestTiles = 32;                // fewer do not pay for the weights' transform
+constexpr int64_t kFewestTasks = 4;
+constexpr int64_t kStreamBytes = 16 << 20;          // outputs that no cache keeps go past the caches
 
 constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-/// What all bands have in common. Positions in the strip count tiles: row pitch `pitch`, of which one is halo.
+/// What all bands have in common.
 struct Plan {
   const GatherConvolution<float>& g;
   const GemmTiles<float>& tiles;
@@ -49,10 +50,9 @@ struct Plan {
   int64_t row_shift, column_shift;    // where the first tap reads
   int64_t tile_rows, tile_columns;    // of a picture
   int64_t images, band_rows;          // of a band, in tile rows; several pictures only if all rows are in it
-  int64_t pitch, image_pitch, plane;  // strip: tiles per tile row, picture and plane
-  std::vector<int64_t> positions;     // in the strip, of each vector of tiles
-  int64_t width;                      // tiles of a band, garbage between rows included
-  int64_t v_plane;                    // of V
+  int64_t width;                      // tiles of a band, rounded up to whole vectors
+  int64_t plane, v_plane;             // sizes of the planes of the strip and of V
+  bool stream;                        // outputs are written past the caches
   int64_t bands() const { return ceil_div(g.images, images) * ceil_div(tile_rows, band_rows); }
 };
 
@@ -60,25 +60,22 @@ struct Band {
   int64_t image, images, group, row, rows;  // rows of tiles
 };
 
-inline std::vector<int64_t> vector_positions(const Plan& p, int64_t lanes) {
-  const int64_t rows = p.images * (p.band_rows + 1) - 1;
-  const int64_t end = (rows - 1) * p.pitch + p.tile_columns;
-  std::vector<int64_t> at;
-  if (ceil_div(end, lanes) < p.images * p.band_rows * ceil_div(p.tile_columns, lanes)) {
-    for (int64_t q = 0; q < end; q += lanes) at.push_back(q);
-    return at;
+/// How many tile rows make a band of about `wish` tiles, so that few lanes of few vectors are left empty. A band of an odd
+/// number of vectors needs narrow register tiles as well.
+inline int64_t best_band_rows(int64_t tile_rows, int64_t tile_columns, int64_t wish, int64_t lanes) {
+  int64_t best = 1, least = INT64_MAX;
+  for (int64_t rows = std::clamp<int64_t>(wish / tile_columns, 1, tile_rows); rows >= 1; --rows) {
+    const int64_t vectors = ceil_div(rows * tile_columns, lanes);
+    const int64_t cost = ceil_div(tile_rows, rows) * (2 * vectors + vectors % 2);
+    if (cost < least) least = cost, best = rows;
   }
-  for (int64_t row = 0; row < rows; ++row) {
-    if (row % (p.band_rows + 1) == p.band_rows) continue;  // the halo between two pictures
-    for (int64_t c = 0; c < p.tile_columns; c += lanes) at.push_back(row * p.pitch + c);
-  }
-  return at;
+  return best;
 }
 
 /// Nothing if the convolution is not one of 3 x 3 neighbours, or too small.
 inline std::optional<Plan> make_plan(const GatherConvolution<float>& g) {
   if (g.taps.size() != 9 || g.src_size[0] != 1 || g.dst_size[0] != 1 || g.count[2] > kMostColumns) return {};
-  if (g.channels < 8 || g.rows < 8 || g.count[1] < 2 * kOut || g.count[2] < 2 * kOut) return {};
+  if (g.channels < 8 || g.rows < 8 || g.count[1] < kOut || g.count[2] < kOut) return {};
   for (int axis = 0; axis < 3; ++axis) {
     if (g.src_stride[axis] != 1 || g.dst_stride[axis] != 1) return {};
   }
@@ -102,15 +99,17 @@ inline std::optional<Plan> make_plan(const GatherConvolution<float>& g) {
   if (g.images * p.tile_rows * p.tile_columns < kFewestTiles) return {};
   const int64_t lanes = p.tiles.lanes;
   const int64_t wish = std::clamp<int64_t>(kVBytes / (kPoints * g.channels * 4), 32, 64);
-  p.pitch = p.tile_columns + 1;
-  p.band_rows = EvenSplit(p.tile_rows, std::clamp<int64_t>(wish / p.tile_columns, 1, p.tile_rows)).size;
-  p.images = p.band_rows < p.tile_rows ? 1
-             : std::clamp<int64_t>(std::min(wish / (p.tile_rows * p.tile_columns), g.images / kFewestTasks), 1, g.images);
-  p.image_pitch = (p.band_rows + 1) * p.pitch;
-  p.positions = vector_positions(p, lanes);
-  p.width = static_cast<int64_t>(p.positions.size()) * lanes;
-  p.plane = p.images * p.image_pitch + 2 * lanes;
+  p.band_rows = best_band_rows(p.tile_rows, p.tile_columns, wish, lanes);
+  p.images = 1;
+  if (p.tile_rows * p.tile_columns < wish) {
+    p.band_rows = p.tile_rows;
+    p.images = std::clamp<int64_t>(std::min(wish / (p.tile_rows * p.tile_columns), g.images / kFewestTasks), 1, g.images);
+  }
+  const int64_t tiles = p.images * p.band_rows * p.tile_columns;
+  p.width = ceil_div(tiles, lanes) * lanes;
+  p.plane = p.width + 2 * lanes;
   p.v_plane = g.channels * p.width + kPlaneGap;
+  p.stream = g.images * g.groups * g.rows * g.dst_size[1] * g.dst_size[2] * 4 > kStreamBytes;
   if (p.bands() * g.groups < 2) return {};
   return p;
 }
@@ -199,27 +198,50 @@ void transform_weights(const Plan& p, int64_t group, int64_t begin, int64_t end,
   }
 }
 
-/// Step 1 for one channel: strip[row % 4][column % 4][tile position].
+/// Asks for the inputs of a channel while the one before is at work: each lies in pages of its own, which no hardware
+/// prefetcher foresees.
+void prefetch_channel(const Plan& p, const Band& band, int64_t channel) {
+  const auto& g = p.g;
+  const float* from = g.src + ((band.image * g.groups + band.group) * g.channels + channel) * g.src_size[1] * g.src_size[2];
+  const int64_t first = std::max<int64_t>(0, kOut * band.row + p.row_shift);
+  const int64_t last = std::min(g.src_size[1], kOut * (band.row + band.rows) + 2 + p.row_shift);
+  for (int64_t i = first * g.src_size[2]; i < last * g.src_size[2]; i += 16) __builtin_prefetch(from + i);
+}
+
+/// Step 1 for one channel: strip[i][j][tile]. Row r of the inputs is row r % 4 of a tile, and row 4 or 5 of the tile above.
 void fill_strip(const Plan& p, const Band& band, int64_t channel, float* line, float* strip) {
   const Tag d;
   const auto& g = p.g;
-  const int64_t columns = kOut * p.tile_columns + 2;
+  const int64_t columns = kOut * p.tile_columns + 2, part = p.tile_columns + 1 + 2 * kLanes;
+  float* parts = line + kOut * part;  // the line's columns by their remainder modulo 4
   for (int64_t image = 0; image < band.images; ++image) {
     const float* from = g.src + (((band.image + image) * g.groups + band.group) * g.channels + channel) * g.src_size[1] *
                                     g.src_size[2];
+    float* tiles = strip + image * p.band_rows * p.tile_columns;
     for (int64_t r = 0; r < kOut * band.rows + 2; ++r) {
       const int64_t y = kOut * band.row + r + p.row_shift;
       if (y < 0 || y >= g.src_size[1]) std::fill_n(line, columns, 0.0f);
       else p.tiles.copy_row(from + y * g.src_size[2], g.src_size[2], p.column_shift, columns, line);
-      float* to = strip + r % kOut * kOut * p.plane + image * p.image_pitch + r / kOut * p.pitch;
-      for (int64_t q = 0; q < p.pitch; q += kLanes) {
+      for (int64_t q = 0; q <= p.tile_columns; q += kLanes) {
         Vector v0, v1, v2, v3;
         hn::LoadInterleaved4(d, line + kOut * q, v0, v1, v2, v3);
-        hn::StoreU(v0, d, to + q);
-        hn::StoreU(v1, d, to + p.plane + q);
-        hn::StoreU(v2, d, to + 2 * p.plane + q);
-        hn::StoreU(v3, d, to + 3 * p.plane + q);
+        hn::StoreU(v0, d, parts + q);
+        hn::StoreU(v1, d, parts + part + q);
+        hn::StoreU(v2, d, parts + 2 * part + q);
+        hn::StoreU(v3, d, parts + 3 * part + q);
       }
+      // Whole vectors may run into the next row of tiles, which is filled later.
+      const auto put = [&](int64_t i, int64_t tile_row) {
+        float* to = tiles + i * kIn * p.plane + tile_row * p.tile_columns;
+        for (int64_t q = 0; q < p.tile_columns; q += kLanes) {
+#pragma GCC unroll 6
+          for (int64_t j = 0; j < kIn; ++j) {
+            hn::StoreU(hn::LoadU(d, parts + j % kOut * part + j / kOut + q), d, to + j * p.plane + q);
+          }
+        }
+      };
+      if (r < kOut * band.rows) put(r % kOut, r / kOut);
+      if (r >= kOut && r % kOut < 2) put(kOut + r % kOut, r / kOut - 1);
     }
   }
 }
@@ -227,16 +249,13 @@ void fill_strip(const Plan& p, const Band& band, int64_t channel, float* line, f
 /// Step 2 for one channel and all vectors of tiles.
 void transform_tiles(const Plan& p, const float* strip, float* v) {
   const Tag d;
-  for (size_t n = 0; n < p.positions.size(); ++n, v += kLanes) {
-    const float* at = strip + p.positions[n];
+  for (int64_t n = 0; n < p.width; n += kLanes) {
     Vector columns[6][6];
 #pragma GCC unroll 6
     for (int64_t j = 0; j < kIn; ++j) {
       Vector in[6], out[6];
 #pragma GCC unroll 6
-      for (int64_t i = 0; i < kIn; ++i) {
-        in[i] = hn::LoadU(d, at + (i % kOut * kOut + j % kOut) * p.plane + i / kOut * p.pitch + j / kOut);
-      }
+      for (int64_t i = 0; i < kIn; ++i) in[i] = hn::LoadU(d, strip + (kIn * i + j) * p.plane + n);
       transform_input(in, out);
 #pragma GCC unroll 6
       for (int i = 0; i < 6; ++i) columns[i][j] = out[i];
@@ -246,30 +265,30 @@ void transform_tiles(const Plan& p, const float* strip, float* v) {
       Vector out[6];
       transform_input(columns[i], out);
 #pragma GCC unroll 6
-      for (int64_t j = 0; j < kIn; ++j) hn::StoreU(out[j], d, v + (kIn * i + j) * p.v_plane);
+      for (int64_t j = 0; j < kIn; ++j) hn::StoreU(out[j], d, v + (kIn * i + j) * p.v_plane + n);
     }
   }
 }
 
-/// Writes a vector of finished tiles, 4 rows of 4 * lanes outputs, to the rows of the picture that they cover.
+/// Writes a vector of finished tiles, 4 rows of 4 * lanes outputs, to the rows of the pictures that they cover.
 void write_tiles(const Plan& p, const Band& band, int64_t position, const float* rows, int64_t channel) {
   const auto& g = p.g;
+  const Tag d;
   const int64_t out_rows = g.dst_size[1], out_columns = g.dst_size[2];
   for (int64_t i = 0; i < kLanes;) {
-    const int64_t strip_row = (position + i) / p.pitch, column = (position + i) % p.pitch;
-    const int64_t image = strip_row / (p.band_rows + 1), row = strip_row % (p.band_rows + 1);
+    const int64_t strip_row = (position + i) / p.tile_columns, column = (position + i) % p.tile_columns;
+    const int64_t image = strip_row / p.band_rows, row = strip_row % p.band_rows;
     if (image >= band.images) return;
     const int64_t n = std::min(kLanes - i, p.tile_columns - column);
-    if (n <= 0 || row >= band.rows) {
-      i += std::max<int64_t>(1, p.pitch - column);
-      continue;
-    }
     const int64_t y = kOut * (band.row + row), length = std::min(kOut * n, g.count[2] - kOut * column);
     float* to = g.dst + ((((band.image + image) * g.groups + band.group) * g.rows + channel) * out_rows + y) * out_columns +
                 kOut * column;
-    for (int64_t r = 0; r < std::min(kOut, g.count[1] - y); ++r, to += out_columns) {
+    const bool aligned = reinterpret_cast<uintptr_t>(to) % (kLanes * 4) == 0 && out_columns % kLanes == 0;
+    for (int64_t r = 0; row < band.rows && r < std::min(kOut, g.count[1] - y); ++r, to += out_columns) {
       const float* from = rows + r * kOut * kLanes + kOut * i;
       int64_t j = 0;
+      if (p.stream && aligned) for (; j + kLanes <= length; j += kLanes) hn::Stream(hn::LoadU(d, from + j), d, to + j);
+      for (; j + kLanes <= length; j += kLanes) hn::StoreU(hn::LoadU(d, from + j), d, to + j);
       for (; j + 4 <= length; j += 4) __builtin_memcpy(to + j, from + j, 4 * sizeof(float));
       for (; j < length; ++j) to[j] = from[j];
     }
@@ -281,13 +300,13 @@ void write_tiles(const Plan& p, const Band& band, int64_t position, const float*
 void transform_back(const Plan& p, const Band& band, const float* m, int64_t m_plane, int64_t channel) {
   const Tag d;
   const Vector bias = constant(p.g.bias ? p.g.bias[band.group * p.g.rows + channel] : 0.0f);
-  for (size_t n = 0; n < p.positions.size(); ++n, m += kLanes) {
+  for (int64_t n = 0; n < p.width; n += kLanes) {
     Vector columns[4][6];
 #pragma GCC unroll 6
     for (int64_t j = 0; j < kIn; ++j) {
       Vector in[6], out[4];
 #pragma GCC unroll 6
-      for (int64_t i = 0; i < kIn; ++i) in[i] = hn::LoadU(d, m + (kIn * i + j) * m_plane);
+      for (int64_t i = 0; i < kIn; ++i) in[i] = hn::LoadU(d, m + (kIn * i + j) * m_plane + n);
       transform_output(in, out);
 #pragma GCC unroll 4
       for (int i = 0; i < 4; ++i) columns[i][j] = out[i];
@@ -300,7 +319,7 @@ void transform_back(const Plan& p, const Band& band, const float* m, int64_t m_p
       hn::StoreInterleaved4(hn::Add(out[0], bias), hn::Add(out[1], bias), hn::Add(out[2], bias), hn::Add(out[3], bias), d,
                             rows + i * kOut * kLanes);
     }
-    write_tiles(p, band, p.positions[n], rows, channel);
+    write_tiles(p, band, n, rows, channel);
   }
 }
 
@@ -329,11 +348,13 @@ void multiply(const Plan& p, const float* u, int64_t u_plane, const float* v, co
 void winograd_band(const Plan& p, const Band& band, const float* u, int64_t u_plane) {
   const auto& g = p.g;
   ScratchFrame frame;
-  float* line = frame.take<float>(kOut * (p.pitch + kLanes));
-  float* strip = frame.take<float>(kOut * kOut * p.plane);
+  const int64_t line_size = 2 * kOut * (p.tile_columns + 1 + 2 * kLanes);
+  float* line = frame.take<float>(line_size);
+  float* strip = frame.take<float>(kPoints * p.plane);
   float* v = frame.take<float>(kPoints * p.v_plane);
-  std::fill_n(line, kOut * (p.pitch + kLanes), 0.0f);
+  std::fill_n(line, line_size, 0.0f);
   for (int64_t c = 0; c < g.channels; ++c) {
+    if (c + 1 < g.channels) prefetch_channel(p, band, c + 1);
     fill_strip(p, band, c, line, strip);
     transform_tiles(p, strip, v + c * p.width);
   }
@@ -350,6 +371,7 @@ void winograd_band(const Plan& p, const Band& band, const float* u, int64_t u_pl
     multiply(p, u, u_plane, v, offsets, m0, m1, m, m_plane);
     for (int64_t row = m0; row < m1; ++row) transform_back(p, band, m + (row - m0) * p.width, m_plane, row);
   }
+  if (p.stream) hwy::FlushStream();
 }
 
 }  // namespace twibil::kernels::HWY_NAMESPACE

@@ -179,7 +179,7 @@ TEST_P(Convolution, WinogradMatchesDouble) {
   for (const ConvolutionShape& s :
        {shape(1, 16, 20, 1, {33, 70}, {3, 3}, {}, {}, {1, 1}), shape(16, 9, 8, 1, {16, 16}, {3, 3}, {}, {}, {1, 1}),
         shape(2, 40, 10, 1, {32, 32}, {3, 3}, {}, {}, {0, 2}), shape(1, 16, 32, 2, {20, 150}, {3, 3}, {}, {}, {1, 0}),
-        shape(1, 8, 8, 1, {12, 300}, {3, 3}, {}, {}, {1, 1})}) {
+        shape(1, 8, 8, 1, {12, 300}, {3, 3}, {}, {}, {1, 1}), shape(9, 12, 10, 1, {7, 9}, {3, 3}, {}, {}, {1, 1})}) {
     const Case<float> c(s);
     check(c, 2e-6);
     if (HasFatalFailure()) return;
@@ -191,6 +191,16 @@ TEST_P(Convolution, WinogradMatchesDouble) {
     expect_near(other, c.y, c.y_scale, 1e-6, "direct " + describe(s));
     EXPECT_NE(y, other) << "Winograd's algorithm was not used: " << describe(s);
   }
+}
+/// An output that is written past the caches.
+TEST_P(Convolution, WinogradAgreesWithDirectOnLargeOutputs) {
+  ConvolutionShape s = shape(2, 8, 24, 1, {300, 320}, {3, 3}, {}, {}, {1, 1});
+  const auto x = random_values<float>(x_size(s), 1), w = random_values<float>(w_size(s), 2);
+  std::vector<float> y(static_cast<size_t>(y_size(s))), direct(y.size());
+  convolution_forward(DType::float32, s, x.data(), w.data(), nullptr, y.data());
+  s.algorithm = ConvolutionAlgorithm::direct;
+  convolution_forward(DType::float32, s, x.data(), w.data(), nullptr, direct.data());
+  for (size_t i = 0; i < y.size(); ++i) ASSERT_NEAR(y[i], direct[i], 4e-5) << i;
 }
 TEST_P(Convolution, HalvesComputeInFloat) {
   check(Case<float16>(shape(1, 5, 6, 1, {9, 10}, {3, 3}, {}, {}, {1, 1})), 1.0 / 1024);
