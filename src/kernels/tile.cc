@@ -60,6 +60,7 @@ struct Plan {
   bool by_rows;  // tiles end where innermost rows end
   TileNest nest;
   Input inputs[kMaxInputs];
+  Feed feeds[kMaxTileOperands];  // of the inputs and the output
   Step steps[kMaxInstructions];
   uint64_t scalars[kRegisters - kFirstParam];
   bool is_one[kRegisters];      // a single element
@@ -84,12 +85,13 @@ void plan_operands(Plan& plan, std::span<const Operand> in, const MutableOperand
   auto feed = [&](int operand) {
     const int64_t stride = plan.nest.inner_stride(operand);
     if (plan.by_rows) return stride == 1 ? Feed::in_place : stride == 0 ? Feed::one : Feed::collected;
-    return plan.nest.is_constant(operand) ? Feed::one : Feed::collected;
+    return plan.nest.is_flat(operand) ? Feed::in_place : plan.nest.is_constant(operand) ? Feed::one : Feed::collected;
   };
+  for (int k = 0; k <= p.input_count; ++k) plan.feeds[k] = feed(k);
   for (int i = 0; i < p.input_count; ++i) {
     const Operand& from = in[static_cast<size_t>(i)];
     const DType as = p.reads_mask(i) ? DType::bool_ : plan.work;
-    plan.inputs[i] = {static_cast<const char*>(from.data), from.dtype, feed(i),
+    plan.inputs[i] = {static_cast<const char*>(from.data), from.dtype, plan.feeds[i],
                       from.dtype == as ? nullptr : cast_function(from.dtype, as)};
     plan.is_one[kFirstInput + i] = plan.inputs[i].feed == Feed::one;
   }
@@ -97,7 +99,7 @@ void plan_operands(Plan& plan, std::span<const Operand> in, const MutableOperand
   plan.out_dtype = out.dtype;
   plan.result = p.mask_output() ? DType::bool_ : plan.work;
   plan.out_cast = out.dtype == plan.result ? nullptr : cast_function(plan.result, out.dtype);
-  plan.out_in_place = feed(plan.out_operand()) == Feed::in_place;
+  plan.out_in_place = plan.feeds[p.input_count] == Feed::in_place;
 }
 
 void plan_scalars(Plan& plan, std::span<const Scalar> params) {
@@ -204,12 +206,12 @@ class Worker {
     for (int i = 0; i < p.constant_count; ++i) place_scalar(kFirstConstant + i);
   }
 
-  /// Elements [at, at + n) of the run.
-  void run(int64_t at, int64_t n) {
+  /// Elements [at, at + n) of the run; offsets[k] is where operand k stands at element `at`, unless it is collected.
+  void run(int64_t at, int64_t n, const int64_t* offsets) {
     const Program& p = *plan_.program;
-    for (int i = 0; i < p.input_count; ++i) feed(i, at, n);
+    for (int i = 0; i < p.input_count; ++i) feed(i, at, n, offsets[i]);
     char* target = plan_.out;
-    if (plan_.out_in_place) target += plan_.nest.offset(plan_.out_operand(), at) * size_of(plan_.out_dtype);
+    if (plan_.out_in_place) target += offsets[plan_.out_operand()] * size_of(plan_.out_dtype);
     void* result = plan_.out_in_place && !plan_.out_cast ? target : result_;
     const int last = p.instruction_count - 1;
     for (int i = 0; i <= last; ++i) {
@@ -240,21 +242,20 @@ class Worker {
     at_[r] = take();
     fill_tile(at_[r], plan_.work_size, scalar, std::min(kTile, plan_.nest.count));
   }
-  void feed(int i, int64_t at, int64_t n) {
+  void feed(int i, int64_t at, int64_t n, int64_t offset) {
     const Input& in = plan_.inputs[i];
     const int64_t size = size_of(in.dtype);
     void*& reg = at_[kFirstInput + i];
     if (in.feed == Feed::collected) {
       char* to = in.cast ? stage_ : input_buffers_[i];
       by_width(size, [&]<class U>() {
-        move_stretch<false>(plan_.nest, i, at, n, reinterpret_cast<U*>(const_cast<char*>(in.data)),
-                            reinterpret_cast<U*>(to));
+        collect(i, at, n, reinterpret_cast<U*>(const_cast<char*>(in.data)), reinterpret_cast<U*>(to));
       });
       if (in.cast) in.cast(stage_, input_buffers_[i], n);
       reg = input_buffers_[i];
       return;
     }
-    const char* from = in.data + plan_.nest.offset(i, at) * size;
+    const char* from = in.data + offset * size;
     const bool one = in.feed == Feed::one;
     reg = const_cast<char*>(from);
     if (in.cast) in.cast(from, reg = input_buffers_[i], one ? 1 : n);
@@ -264,6 +265,12 @@ class Worker {
       std::memcpy(&element, reg, static_cast<size_t>(width));
       fill_tile(reg = input_buffers_[i], width, &element, n);
     }
+  }
+  template <class U> void collect(int i, int64_t at, int64_t n, U* data, U* to) {
+    const TileNest& nest = plan_.nest;
+    if (nest.is_constant_before(nest.rank - 1, i))
+      repeat_row(data, nest.inner(), nest.inner_stride(i), at % nest.inner(), n, to);
+    else move_stretch<false>(nest, i, at, n, data, to);
   }
   void spread(char* target, int64_t at, int64_t n) {
     if (plan_.out_in_place) return plan_.out_cast(result_, target, n);
@@ -284,22 +291,34 @@ class Worker {
 };
 
 void run_rows(const Plan& plan) {
-  const int64_t row = plan.nest.inner(), tiles = (row + kTile - 1) / kTile, rows = plan.nest.count / row;
+  const TileNest& nest = plan.nest;
+  const int operands = plan.out_operand() + 1;
+  const int64_t row = nest.inner(), tiles = (row + kTile - 1) / kTile, rows = nest.count / row;
   parallel_for(rows * tiles, std::max<int64_t>(1, kPiece / std::min(row, kTile)), [&](int64_t begin, int64_t end) {
     Worker worker(plan);
     int64_t tile = begin % tiles, start = begin / tiles * row;
+    RowCursor cursor(nest, operands, begin / tiles);
     for (int64_t i = begin; i < end; ++i) {
-      worker.run(start + tile * kTile, std::min(kTile, row - tile * kTile));
-      if (++tile == tiles) tile = 0, start += row;
+      int64_t offsets[kMaxTileOperands];
+      const int64_t first = tile * kTile;
+      for (int k = 0; k < operands; ++k) offsets[k] = cursor.offset[k] + first * nest.inner_stride(k);
+      worker.run(start + first, std::min(kTile, row - first), offsets);
+      if (++tile == tiles) tile = 0, start += row, cursor.next();
     }
   });
 }
 
 void run_flat(const Plan& plan) {
-  const int64_t tiles = (plan.nest.count + kTile - 1) / kTile;
-  parallel_for(tiles, kPiece / kTile, [&](int64_t begin, int64_t end) {
+  const TileNest& nest = plan.nest;
+  const int operands = plan.out_operand() + 1;
+  parallel_for((nest.count + kTile - 1) / kTile, kPiece / kTile, [&](int64_t begin, int64_t end) {
     Worker worker(plan);
-    for (int64_t i = begin; i < end; ++i) worker.run(i * kTile, std::min(kTile, plan.nest.count - i * kTile));
+    for (int64_t i = begin; i < end; ++i) {
+      int64_t offsets[kMaxTileOperands];
+      const int64_t at = i * kTile;
+      for (int k = 0; k < operands; ++k) offsets[k] = plan.feeds[k] == Feed::one ? 0 : at;
+      worker.run(at, std::min(kTile, nest.count - at), offsets);
+    }
   });
 }
 
@@ -319,8 +338,14 @@ void run_program(const Program& program, DType work, std::span<const Operand> in
   if (plan.nest.count == 0) return;
   plan_scalars(plan, params);
   plan_steps(plan);
-  if (plan.by_rows) run_rows(plan);
-  else run_flat(plan);
+  if (plan.nest.rank == 1 && plan.nest.count <= kTile) {
+    const int64_t offsets[kMaxTileOperands] = {};
+    Worker(plan).run(0, plan.nest.count, offsets);
+  } else if (plan.by_rows) {
+    run_rows(plan);
+  } else {
+    run_flat(plan);
+  }
 }
 
 }  // namespace twibil::kernels

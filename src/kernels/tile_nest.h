@@ -4,6 +4,7 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <span>
 
 #include "base/dtype.h"
@@ -24,21 +25,19 @@ struct TileNest {
   int64_t inner() const { return shape[rank - 1]; }
   int64_t inner_stride(int operand) const { return stride[operand][rank - 1]; }
   /// True if the operand's elements stand in memory in the order of the run.
-  bool is_flat(int operand) const { return rank == 1 && stride[operand][0] == 1; }
-  bool is_constant(int operand) const {
-    for (int i = 0; i < rank; ++i)
+  bool is_flat(int operand) const {
+    int64_t expected = 1;
+    for (int i = rank - 1; i >= 0; expected *= shape[i], --i)
+      if (stride[operand][i] != expected) return false;
+    return true;
+  }
+  /// True if only the dimensions from `first` on move the operand.
+  bool is_constant_before(int first, int operand) const {
+    for (int i = 0; i < first; ++i)
       if (stride[operand][i] != 0) return false;
     return true;
   }
-  /// Where element `at` of the run stands in an operand.
-  int64_t offset(int operand, int64_t at) const {
-    int64_t sum = 0;
-    for (int i = rank - 1; i > 0; --i) {
-      sum += at % shape[i] * stride[operand][i];
-      at /= shape[i];
-    }
-    return sum + at * stride[operand][0];
-  }
+  bool is_constant(int operand) const { return is_constant_before(rank, operand); }
 };
 
 /// Drops dimensions of size 1 and merges neighbours that all operands walk as one. Null strides: contiguous. A nest of
@@ -80,6 +79,45 @@ inline void make_tile_nest(TileNest& nest, std::span<const int64_t> shape, std::
   if (nest.rank == 1) return;
   std::reverse(nest.shape, nest.shape + nest.rank);
   for (int k = 0; k < operands; ++k) std::reverse(nest.stride[k], nest.stride[k] + nest.rank);
+}
+
+/// Walks the innermost rows: offset[k] is where operand k's row begins.
+class RowCursor {
+ public:
+  RowCursor(const TileNest& nest, int operands, int64_t row) : nest_(nest), operands_(operands) {
+    for (int k = 0; k < operands; ++k) offset[k] = 0;
+    for (int i = nest.rank - 2; i >= 0; --i) {
+      index_[i] = i > 0 ? row % nest.shape[i] : row;
+      if (i > 0) row /= nest.shape[i];
+      for (int k = 0; k < operands; ++k) offset[k] += index_[i] * nest.stride[k][i];
+    }
+  }
+  void next() {
+    for (int i = nest_.rank - 2; i >= 0; --i) {
+      for (int k = 0; k < operands_; ++k) offset[k] += nest_.stride[k][i];
+      if (++index_[i] < nest_.shape[i]) return;
+      for (int k = 0; k < operands_; ++k) offset[k] -= index_[i] * nest_.stride[k][i];
+      index_[i] = 0;
+    }
+  }
+  int64_t offset[kMaxTileOperands];
+
+ private:
+  const TileNest& nest_;
+  int operands_;
+  int64_t index_[kMaxTileDims];
+};
+
+/// The first `count` elements of a row that is repeated without end, from element `phase` on.
+template <class U>
+void repeat_row(const U* row, int64_t period, int64_t step, int64_t phase, int64_t count, U* buffer) {
+  int64_t done = std::min(count, period);
+  for (int64_t j = 0; j < done; ++j) {
+    buffer[j] = row[phase * step];
+    if (++phase == period) phase = 0;
+  }
+  for (; done < count; done += std::min(done, count - done))
+    std::memcpy(buffer + done, buffer, static_cast<size_t>(std::min(done, count - done)) * sizeof(U));
 }
 
 /// Moves elements [at, at + count) of the run between an operand and a contiguous buffer.
