@@ -41,28 +41,40 @@ namespace {
 constexpr int kLane = 16;
 using Words = uint32_t[4][kLane];
 
+namespace hn = hwy::HWY_NAMESPACE;
+
+// The 64-bit products of 32-bit lanes with a constant, as separate high and low halves.
+template <class D, class V> HWY_INLINE void wide_multiply(D d, V x, V by, V& high, V& low) {
+  hn::Repartition<uint64_t, D> wide;
+  auto even = hn::MulEven(x, by);
+  auto odd = hn::MulEven(hn::BitCast(d, hn::ShiftRight<32>(hn::BitCast(wide, x))), by);
+  high = hn::OddEven(hn::BitCast(d, odd), hn::BitCast(d, hn::ShiftRight<32>(even)));
+  low = hn::OddEven(hn::BitCast(d, hn::ShiftLeft<32>(odd)), hn::BitCast(d, even));
+}
+
 void philox_group(RandomStream s, uint64_t group, Words& w) {
-  alignas(64) uint32_t c0[kLane], c1[kLane], c2[kLane], c3[kLane];
-  uint64_t first = group * kLane;
-  for (int j = 0; j < kLane; ++j) {
-    c0[j] = static_cast<uint32_t>(first) + j;  // first is a multiple of 16: no carry
-    c1[j] = static_cast<uint32_t>(first >> 32);
-    c2[j] = static_cast<uint32_t>(s.counter);
-    c3[j] = static_cast<uint32_t>(s.counter >> 32);
-  }
-  uint32_t k0 = static_cast<uint32_t>(s.key), k1 = static_cast<uint32_t>(s.key >> 32);
-  for (int round = 0; round < 10; ++round, k0 += kPhiloxW0, k1 += kPhiloxW1)
-    for (int j = 0; j < kLane; ++j) {
-      uint64_t p0 = uint64_t{kPhiloxM0} * c0[j], p1 = uint64_t{kPhiloxM1} * c2[j];
-      c0[j] = static_cast<uint32_t>(p1 >> 32) ^ c1[j] ^ k0;
-      c1[j] = static_cast<uint32_t>(p1);
-      c2[j] = static_cast<uint32_t>(p0 >> 32) ^ c3[j] ^ k1;
-      c3[j] = static_cast<uint32_t>(p0);
+  const hn::CappedTag<uint32_t, kLane> d;
+  const auto m0 = hn::Set(d, kPhiloxM0), m1 = hn::Set(d, kPhiloxM1);
+  uint64_t first = group * kLane;  // a multiple of 16: the sum below has no carry
+  for (size_t j = 0; j < kLane; j += hn::Lanes(d)) {
+    auto c0 = hn::Iota(d, static_cast<uint32_t>(first) + static_cast<uint32_t>(j));
+    auto c1 = hn::Set(d, static_cast<uint32_t>(first >> 32));
+    auto c2 = hn::Set(d, static_cast<uint32_t>(s.counter)), c3 = hn::Set(d, static_cast<uint32_t>(s.counter >> 32));
+    uint32_t k0 = static_cast<uint32_t>(s.key), k1 = static_cast<uint32_t>(s.key >> 32);
+    for (int round = 0; round < 10; ++round, k0 += kPhiloxW0, k1 += kPhiloxW1) {
+      auto high0 = c0, low0 = c0, high1 = c0, low1 = c0;
+      wide_multiply(d, c0, m0, high0, low0);
+      wide_multiply(d, c2, m1, high1, low1);
+      c0 = hn::Xor(hn::Xor(high1, c1), hn::Set(d, k0));
+      c1 = low1;
+      c2 = hn::Xor(hn::Xor(high0, c3), hn::Set(d, k1));
+      c3 = low0;
     }
-  std::memcpy(w[0], c0, sizeof c0);
-  std::memcpy(w[1], c1, sizeof c1);
-  std::memcpy(w[2], c2, sizeof c2);
-  std::memcpy(w[3], c3, sizeof c3);
+    hn::StoreU(c0, d, w[0] + j);
+    hn::StoreU(c1, d, w[1] + j);
+    hn::StoreU(c2, d, w[2] + j);
+    hn::StoreU(c3, d, w[3] + j);
+  }
 }
 
 // log of x in (0, 1], to 1 ULP or so: x = m * 2^e with m in [sqrt(1/2), sqrt(2)), polynomial of Cephes' logf.

@@ -302,7 +302,19 @@ template <class Op, class A> void reduce_small_as(const SmallReduce& r) {
   const A* x = static_cast<const A*>(r.src);
   A* dst = static_cast<A*>(r.dst);
   if (r.inner == 1) {
-    for (int64_t o = 0; o < r.outer; ++o) dst[o] = fold_block<Op, A>(x + o * r.n, r.n, A{0});
+    int64_t o = 0;
+    if (r.n <= 8)  // eight rows at a time: as many independent chains
+      for (; o + 8 <= r.outer; o += 8) {
+        A acc[8];
+#pragma GCC unroll 8
+        for (A& a : acc) a = Op::template identity<A>();
+        for (int64_t i = 0; i < r.n; ++i)
+#pragma GCC unroll 8
+          for (int k = 0; k < 8; ++k) acc[k] = Op::combine(acc[k], Op::map(x[(o + k) * r.n + i], A{0}));
+#pragma GCC unroll 8
+        for (int k = 0; k < 8; ++k) dst[o + k] = acc[k];
+      }
+    for (; o < r.outer; ++o) dst[o] = fold_block<Op, A>(x + o * r.n, r.n, A{0});
     return;
   }
   for (int64_t o = 0; o < r.outer; ++o, x += r.n * r.inner, dst += r.inner) {

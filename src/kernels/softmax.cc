@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Groups that are contiguous (inner = 1) run as rows; others as tiles of neighbouring columns, copied to a buffer of
-// accumulators and back.
+// Groups that are contiguous (inner = 1) run as rows, others as tiles of neighbouring columns.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/softmax.cc"
 // clang-format off
@@ -31,6 +30,7 @@ struct SoftmaxJob {
   SoftmaxMask mask;
   const void *x, *dy;  // backward: x is the result y
   void* y;             // backward: dx
+  bool by_tiles;       // items are tiles of columns, not groups
 };
 }  // namespace twibil::kernels
 #endif
@@ -91,8 +91,26 @@ template <class A> HWY_INLINE A max_of(const A* x, int64_t n) {  // NaN may get 
   return lane[0];
 }
 
+// A group of at most kLane elements: padded with -inf, so that every loop has a fixed length.
+template <class A> void softmax_short_row(A* z, int64_t n) {
+  A e[kLane], sum[kLane / 2], top = -std::numeric_limits<A>::infinity();
+  for (int64_t i = 0; i < n; ++i) top = z[i] > top ? z[i] : top;
+  for (A& v : e) v = -std::numeric_limits<A>::infinity();
+  for (int64_t i = 0; i < n; ++i) e[i] = z[i];
+  if (n <= 16)
+    for (int i = 0; i < 16; ++i) e[i] = exp_negative(e[i] - top), e[i + 16] = 0;
+  else
+    for (A& v : e) v = exp_negative(v - top);
+  for (int i = 0; i < 16; ++i) sum[i] = e[i] + e[i + 16];
+  for (int half = 8; half > 0; half /= 2)
+    for (int i = 0; i < half; ++i) sum[i] += sum[i + half];
+  A factor = 1 / sum[0];
+  for (int64_t i = 0; i < n; ++i) z[i] = e[i] * factor;
+}
+
 // One group in place, z = x / temperature already.
 template <class A> void softmax_row(A* z, int64_t n, bool log) {
+  if (n <= kLane && !log) return softmax_short_row(z, n);
   A top = max_of(z, n);
   if (log) {
     A sum = sum_of<A>(n, [&](int64_t i) HWY_ATTR { return exp_negative(z[i] - top); });
@@ -186,9 +204,89 @@ template <class T> class Groups {
   std::vector<A> buffer_;
 };
 
+// kColumns groups side by side, through buffers [n][kColumns]; the loops run across the groups.
+constexpr int64_t kColumns = 64;
+template <class T> class SoftmaxTiles {
+ public:
+  using A = native_t<T>;
+  explicit SoftmaxTiles(const SoftmaxJob& job)
+      : job_(job),
+        n_(job.shape.n),
+        inner_(job.shape.inner),
+        scale_(static_cast<A>(1 / job.temperature)),
+        z_(n_ * kColumns),
+        dy_(job.backward ? n_ * kColumns : 0) {}
+
+  void run(int64_t tile) {
+    int64_t tiles = (inner_ + kColumns - 1) / kColumns, first = tile % tiles * kColumns;
+    int64_t at = tile / tiles * n_ * inner_ + first, width = std::min(kColumns, inner_ - first);
+    fetch(static_cast<const T*>(job_.x) + at, width, job_.backward ? A{1} : scale_, z_.data());
+    if (job_.backward) {
+      fetch(static_cast<const T*>(job_.dy) + at, width, A{1}, dy_.data());
+      backward();
+    } else {
+      forward();
+    }
+    T* y = static_cast<T*>(job_.y) + at;
+    for (int64_t j = 0; j < n_; ++j)
+      for (int64_t i = 0; i < width; ++i) store(y, j * inner_ + i, z_[j * kColumns + i]);
+  }
+
+ private:
+  void fetch(const T* x, int64_t width, A scale, A* to) const {
+    for (int64_t j = 0; j < n_; ++j, x += inner_, to += kColumns) {
+      for (int64_t i = 0; i < width; ++i) to[i] = load(x, i) * scale;
+      for (int64_t i = width; i < kColumns; ++i) to[i] = 0;
+    }
+  }
+  // sum[i] = f(j, i) over j, in chunks of 32 so that the error stays small.
+  template <class F> HWY_INLINE void sum_down(A* sum, const F& f) const {
+    for (int64_t i = 0; i < kColumns; ++i) sum[i] = 0;
+    for (int64_t j = 0; j < n_; j += 32) {
+      A part[kColumns] = {};
+      for (int64_t k = j; k < std::min(n_, j + 32); ++k)
+        for (int64_t i = 0; i < kColumns; ++i) part[i] += f(k * kColumns + i, i);
+      for (int64_t i = 0; i < kColumns; ++i) sum[i] += part[i];
+    }
+  }
+  void forward() {
+    A top[kColumns], sum[kColumns], *z = z_.data();
+    for (A& v : top) v = -std::numeric_limits<A>::infinity();
+    for (int64_t j = 0; j < n_; ++j)
+      for (int64_t i = 0; i < kColumns; ++i) top[i] = z[j * kColumns + i] > top[i] ? z[j * kColumns + i] : top[i];
+    if (job_.log) {
+      sum_down(sum, [&](int64_t k, int64_t i) HWY_ATTR { return exp_negative(z[k] - top[i]); });
+      for (int64_t i = 0; i < kColumns; ++i) sum[i] = std::log(sum[i]);
+      for (int64_t j = 0; j < n_; ++j)
+        for (int64_t i = 0; i < kColumns; ++i) z[j * kColumns + i] = z[j * kColumns + i] - top[i] - sum[i];
+      return;
+    }
+    sum_down(sum, [&](int64_t k, int64_t i) HWY_ATTR { return z[k] = exp_negative(z[k] - top[i]); });
+    for (A& v : sum) v = 1 / v;
+    for (int64_t j = 0; j < n_; ++j)
+      for (int64_t i = 0; i < kColumns; ++i) z[j * kColumns + i] *= sum[i];
+  }
+  void backward() {
+    A sum[kColumns], *z = z_.data(), *dy = dy_.data();
+    if (job_.log) sum_down(sum, [&](int64_t k, int64_t) HWY_ATTR { return dy[k]; });
+    else sum_down(sum, [&](int64_t k, int64_t) HWY_ATTR { return dy[k] * z[k]; });
+    for (int64_t j = 0; j < n_; ++j, z += kColumns, dy += kColumns)
+      for (int64_t i = 0; i < kColumns; ++i)
+        z[i] = (job_.log ? dy[i] - exp_negative(z[i]) * sum[i] : z[i] * (dy[i] - sum[i])) * scale_;
+  }
+
+  const SoftmaxJob& job_;
+  int64_t n_, inner_;
+  A scale_;
+  std::vector<A> z_, dy_;
+};
+
 template <class T> void run_groups(const SoftmaxJob& job, int64_t begin, int64_t end) {
-  Groups<T> groups(job);
-  for (int64_t g = begin; g < end; ++g) groups.run(g);
+  auto run = [&](auto worker) {
+    for (int64_t i = begin; i < end; ++i) worker.run(i);
+  };
+  if (job.by_tiles) run(SoftmaxTiles<T>(job));
+  else run(Groups<T>(job));
 }
 
 }  // namespace
@@ -210,11 +308,15 @@ namespace twibil::kernels {
 HWY_EXPORT(softmax_groups);
 namespace {
 
-void run_softmax(const SoftmaxJob& job) {
+void run_softmax(SoftmaxJob job) {
   const SoftmaxShape& s = job.shape;
   TW_ASSERT(is_floating(s.dtype));
   if (s.n == 0) return;
-  parallel_for(s.outer * s.inner, std::max<int64_t>(1, kPiece / 4 / s.n), [&](int64_t begin, int64_t end) {
+  constexpr int64_t kColumns = 64;
+  job.by_tiles = s.inner > 1 && !job.mask.lengths && !job.mask.mask;
+  int64_t items = s.outer * (job.by_tiles ? (s.inner + kColumns - 1) / kColumns : s.inner);
+  int64_t width = job.by_tiles ? std::min(s.inner, kColumns) : 1;
+  parallel_for(items, std::max<int64_t>(1, kPiece / 4 / (s.n * width)), [&](int64_t begin, int64_t end) {
     TW_DISPATCH(softmax_groups)(job, begin, end);
   });
 }
@@ -222,11 +324,11 @@ void run_softmax(const SoftmaxJob& job) {
 }  // namespace
 
 void softmax(const SoftmaxShape& shape, bool log, double temperature, const SoftmaxMask& mask, const void* x, void* y) {
-  run_softmax({shape, log, false, temperature, mask, x, nullptr, y});
+  run_softmax({shape, log, false, temperature, mask, x, nullptr, y, false});
 }
 void softmax_backward(const SoftmaxShape& shape, bool log, double temperature, const void* y, const void* dy,
                       void* dx) {
-  run_softmax({shape, log, true, temperature, {}, y, dy, dx});
+  run_softmax({shape, log, true, temperature, {}, y, dy, dx, false});
 }
 
 }  // namespace twibil::kernels
