@@ -64,7 +64,8 @@ PyObject* get_strides(PyObject* o, void*) {
          return shape_tuple({strides, static_cast<size_t>(v.rank())});)
 }
 PyObject* get_transposed(PyObject* o, void*) {
-  TW_TRY(const OpDef& op = require_op("transpose"); Value* x = value_of(o); Value* out[6]; invoke(op, op.attrs.defaults, {&x, 1}, out);
+  TW_TRY(// layers: operator names (what .T means)
+         const OpDef& op = require_op("transpose"); Value* x = value_of(o); Value* out[6]; invoke(op, op.attrs.defaults, {&x, 1}, out);
          return wrap(out[0]);)
 }
 PyObject* get_context(PyObject*, void*) {

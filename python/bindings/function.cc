@@ -66,6 +66,13 @@ class Arguments {
     int k = 0;
     for (; k < op_.attrs.count && i < n; ++k) {
       if (op_.attrs.fields[k].keyword_only) break;
+      if (n - i > 1 && takes_the_rest(k) && PyLong_Check(args[i])) {  // x.reshape(2, 3)
+        Ref rest(checked(PyTuple_New(n - i)));
+        for (Py_ssize_t j = i; j < n; ++j) PyTuple_SET_ITEM(rest.get(), j - i, (Py_INCREF(args[j]), args[j]));
+        set_field(k, rest.get());
+        i = n;
+        continue;
+      }
       set_field(k, args[i++]);
     }
     if (i < n && i == n - 1 && (is_array(args[i]) || args[i] == Py_None) && !given_) set_out(args[i++]);
@@ -98,6 +105,12 @@ class Arguments {
 
  private:
   static bool equal(PyObject* a, PyObject* b) { return PyUnicode_Compare(a, b) == 0; }
+
+  /// Whether attribute k is a list and the last one that may be given by position.
+  bool takes_the_rest(int k) const {
+    AttrKind kind = op_.attrs.fields[k].kind;
+    return (kind == AttrKind::int_list || kind == AttrKind::maybe_int_list) && (k + 1 == op_.attrs.count || op_.attrs.fields[k + 1].keyword_only);
+  }
 
   int find(PyObject* key) const {
     const auto& known = *f_.keywords;

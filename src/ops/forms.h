@@ -26,6 +26,10 @@ struct ShapeAttrs {
 struct AxisAttrs {
   int64_t axis = -1;
 };
+struct ReshapeAttrs {
+  IntList newshape;
+  bool reverse = false;
+};
 struct TransposeAttrs {
   Maybe<IntList> axes;
 };
@@ -54,6 +58,7 @@ inline Val mean(const Val& x, Maybe<IntList> axis = {}, bool keepdims = false) {
 inline Val cast(const Val& x, DType t) { return x->dtype() == t ? x : apply(op_cast, DTypeAttrs{t}, {x}); }
 inline Val where(const Val& condition, const Val& x, const Val& y) { return apply(op_where, {condition, x, y}); }
 inline Val transpose(const Val& x, IntList axes) { return apply(op_transpose, TransposeAttrs{axes}, {x}); }
+inline Val reshape(const Val& x, const Shape& shape) { return apply(op_reshape, ReshapeAttrs{IntList(shape.span())}, {x}); }
 inline Val expand_dims(const Val& x, int64_t axis) { return apply(op_expand_dims, AxisAttrs{axis}, {x}); }
 
 }  // namespace twibil::ops

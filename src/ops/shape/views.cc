@@ -8,11 +8,6 @@ namespace twibil::ops {
 
 namespace {
 
-struct ReshapeAttrs {
-  IntList newshape;
-  bool reverse = false;
-};
-
 /// -1 takes what is left over.
 Shape resolve(const IntList& wanted, const Shape& x) {
   TW_CHECK(wanted.size() <= kMaxRank, value, "reshape: at most ", kMaxRank, " dimensions; got ", wanted.size());
@@ -108,7 +103,7 @@ inline constexpr Field kReshapeFields[] = {
 TW_OP(reshape) = whole({
     .name = "reshape",
     .doc = "The elements of x in row-major order, in another shape. A view when the layout allows.",
-    .names = {"np.reshape"},
+    .names = {"np.reshape", "ndarray.reshape", "nd.reshape"},
     .attrs = schema<ReshapeAttrs>(kReshapeFields),
     .in = {{{.name = "a"}}},
     .infer = infer_rule<ReshapeAttrs>([](auto& a, SigsIn in, SigsOut out) { out[0] = {resolve(a.newshape, in[0].shape), in[0].dtype}; }),
@@ -150,7 +145,7 @@ inline constexpr Field kTransposeFields[] = {TW_ATTR(TransposeAttrs, axes, "The 
 TW_OP(transpose) = whole({
     .name = "transpose",
     .doc = "x with its axes in another order, a view.",
-    .names = {"np.transpose", "np.permute_dims", "nd.transpose"},
+    .names = {"np.transpose", "np.permute_dims", "ndarray.transpose", "nd.transpose"},
     .attrs = schema<TransposeAttrs>(kTransposeFields),
     .in = {{{.name = "a"}}},
     .types = kAll,
