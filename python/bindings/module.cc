@@ -35,7 +35,7 @@ PyObject* make_array(PyObject*, PyObject* args, PyObject* keywords) {
 PyObject* functions_of(PyObject*, PyObject* space) {
   TW_TRY(std::string prefix = std::string(PyUnicode_AsUTF8(space)) + "."; Ref dict(checked(PyDict_New()));
          for (const OpDef* op : registry()) for (const char* name : op->names) {
-           if (!name || std::strncmp(name, prefix.c_str(), prefix.size()) != 0) continue;
+           if (!name || std::strncmp(name, prefix.c_str(), prefix.size()) != 0 || std::strchr(name + prefix.size(), '.')) continue;
            Ref f(make_function(*op, name));
            checked(PyDict_SetItemString(dict.get(), name + prefix.size(), f.get()));
          } return dict.leak();)

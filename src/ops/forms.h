@@ -51,7 +51,7 @@ TW_UNARY_FORMS(TW_DECLARE)
 TW_BINARY_FORMS(TW_DECLARE)
 TW_UNARY_FORMS(TW_FORM_1)
 TW_BINARY_FORMS(TW_FORM_2)
-TW_DECLARE(sum) TW_DECLARE(mean) TW_DECLARE(cast) TW_DECLARE(reshape) TW_DECLARE(transpose) TW_DECLARE(expand_dims) TW_DECLARE(where) TW_DECLARE(swapaxes)
+TW_DECLARE(sum) TW_DECLARE(mean) TW_DECLARE(cast) TW_DECLARE(reshape) TW_DECLARE(transpose) TW_DECLARE(expand_dims) TW_DECLARE(where) TW_DECLARE(swapaxes) TW_DECLARE(broadcast_to)
 
 inline Val sum(const Val& x, Maybe<IntList> axis = {}, bool keepdims = false) { return apply(op_sum, SumAttrs{axis, {}, keepdims}, {x}); }
 inline Val mean(const Val& x, Maybe<IntList> axis = {}, bool keepdims = false) { return apply(op_mean, SumAttrs{axis, {}, keepdims}, {x}); }

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// Joining arrays, and cutting them apart again for the gradient.
+#include <vector>
+
+#include "ops/forms.h"
+#include "ops/strides.h"
+
+namespace twibil::ops {
+
+struct ConcatenateAttrs {
+  Maybe<int64_t> axis = 0;
+};
+struct StackAttrs {
+  int64_t axis = 0;
+};
+struct PartAttrs {
+  int64_t axis = 0;
+  int64_t index = 0;
+};
+extern const OpDef op_concatenate, op_concatenate_part, op_stack;
+
+inline constexpr Field kConcatenateFields[] = {TW_ATTR(ConcatenateAttrs, axis, "Axis along which the arrays are joined; None: they are flattened first.", .renames = "dim")};
+inline constexpr Field kStackFields[] = {TW_ATTR(StackAttrs, axis, "Where the new axis stands in the result.")};
+inline constexpr Field kPartFields[] = {TW_ATTR(PartAttrs, axis, "Axis of the join."), TW_ATTR(PartAttrs, index, "Which of the joined arrays.")};
+
+/// The part of y that array number k of the join takes up, along `axis`, from `begin` on.
+static Buffer part_of(const Buffer& y, int axis, int64_t begin, const Buffer& like, int64_t* dims, int64_t* strides) {
+  Strides own(y);
+  std::copy(y.dims, y.dims + y.rank, dims);
+  std::copy(own.items, own.items + y.rank, strides);
+  dims[axis] = like.dims[axis];
+  Buffer part = y;
+  part.data += begin * strides[axis] * size_of(y.dtype);
+  part.dims = dims;
+  part.strides = strides;
+  return part;
+}
+
+TW_OP(concatenate) = whole({
+    .name = "concatenate",
+    .doc = "Joins arrays along an axis that exists; all other sizes must agree.",
+    .names = {"np.concatenate", "np.concat", "nd.concat", "nd.Concat"},
+    .attrs = schema<ConcatenateAttrs>(kConcatenateFields),
+    .in = {{{.name = "seq", .kind = SlotKind::variadic}}},
+    .infer = infer_rule<ConcatenateAttrs>([](auto& a, SigsIn in, SigsOut out) {
+      TW_CHECK(!in.empty(), value, "concatenate: at least one array is needed; got none");
+      Shape y = in[0].shape;
+      DType t = in[0].dtype;
+      if (!a.axis) {
+        int64_t n = 0;
+        for (const Sig& s : in) n += s.shape.size(), t = promote(t, s.dtype);
+        out[0] = {Shape{n}, t};
+        return;
+      }
+      TW_CHECK(y.rank() > 0, value, "concatenate: arrays without dimensions cannot be joined; use stack");
+      int axis = normalize_axis(*a.axis, y.rank(), "concatenate");
+      for (size_t k = 1; k < in.size(); ++k) {
+        const Shape& x = in[k].shape;
+        bool fits = x.rank() == y.rank();
+        for (int i = 0; fits && i < y.rank(); ++i) fits = i == axis || x[i] == y[i];
+        TW_CHECK(fits, value, "concatenate: array ", k, " of shape ", x, " does not fit array 0 of shape ", in[0].shape, " along axis ", axis);
+        y[axis] = checked_add(y[axis], x[axis]);
+        t = promote(t, in[k].dtype);
+      }
+      out[0] = {y, t};
+    }),
+    .types = kAll,
+    .kernel = cpu_rule<ConcatenateAttrs>([](auto& a, Call& c) {
+      Buffer y = c.out[0];
+      int64_t begin = 0, dims[kMaxRank], strides[kMaxRank];
+      for (const Buffer& x : c.in) {
+        if (!a.axis) {  // every array flattened
+          Buffer part = y;
+          part.data += begin * size_of(y.dtype);
+          part.dims = x.dims;
+          part.rank = x.rank;
+          copy_buffer(x, part);
+          begin += x.size;
+          continue;
+        }
+        int axis = normalize_axis(*a.axis, y.rank, "concatenate");
+        copy_buffer(x, part_of(y, axis, begin, x, dims, strides));
+        begin += x.dims[axis];
+      }
+    }),
+    .strided = true,
+    .grad = grad_rule<ConcatenateAttrs>([](auto& a, const Grad& g) -> Vals {
+      Vals dx;
+      Val dy = g.dy();
+      int64_t axis = a.axis ? normalize_axis(*a.axis, dy->rank(), "concatenate") : -1;
+      std::vector<Val> in{dy};
+      for (int i = 0; i < g.inputs(); ++i) in.push_back(g.x(i));
+      for (int i = 0; i < g.inputs(); ++i) {
+        PartAttrs part{axis, i};
+        dx.push_back(g.wants(i) ? apply_all(op_concatenate_part, &part, in)[0] : Val());
+      }
+      return dx;
+    }),
+    .samples = {{{.in = {{{2, 3}, {4, 3}}}}, {.in = {{{2, 3}, {2, 1}, {2, 2}}}, .attrs = "axis=1"}, {.in = {{{2, 3}, {4}}}, .attrs = "axis=None"}}},
+});
+
+TW_OP(concatenate_part) = whole({
+    .name = "concatenate_part",
+    .doc = "The part of dy that array number `index` of a join had, in its shape.",
+    .attrs = schema<PartAttrs>(kPartFields),
+    .in = {{{.name = "dy"}, {.name = "like", .kind = SlotKind::variadic}}},
+    .infer = infer_rule<PartAttrs>([](auto& a, SigsIn in, SigsOut out) {
+      TW_CHECK(a.index >= 0 && a.index + 1 < static_cast<int64_t>(in.size()), value, "concatenate_part: index ", a.index, " is out of range");
+      out[0] = {in[static_cast<size_t>(a.index + 1)].shape, in[0].dtype};
+    }),
+    .types = kAll,
+    .kernel = cpu_rule<PartAttrs>([](auto& a, Call& c) {
+      int64_t begin = 0, dims[kMaxRank], strides[kMaxRank];
+      for (int64_t k = 0; k < a.index; ++k) begin += a.axis < 0 ? c.in[static_cast<size_t>(k + 1)].size : c.in[static_cast<size_t>(k + 1)].dims[a.axis];
+      if (a.axis < 0) {
+        Buffer x = c.in[0], y = c.out[0];
+        x.data += begin * (x.strides ? x.strides[0] : 1) * size_of(x.dtype);
+        x.dims = y.dims = &c.out[0].size;
+        x.rank = y.rank = 1;
+        return copy_buffer(x, y);
+      }
+      copy_buffer(part_of(c.in[0], static_cast<int>(a.axis), begin, c.out[0], dims, strides), c.out[0]);
+    }),
+    .strided = true,
+    .grad = grad_rule<PartAttrs>([](auto& a, const Grad& g) -> Vals {
+      std::vector<Val> parts;
+      for (int i = 1; i < g.inputs(); ++i) parts.push_back(i == a.index + 1 ? g.dy() : zeros_like(g.x(i)));
+      for (Val& p : parts) p = cast(p, g.dy()->dtype());
+      ConcatenateAttrs join;
+      join.axis = a.axis < 0 ? Maybe<int64_t>() : Maybe<int64_t>(a.axis);
+      return {apply_all(op_concatenate, &join, parts)[0]};
+    }),
+    .samples = {{{.in = {{{6, 3}, {2, 3}, {4, 3}}}, .attrs = "axis=0, index=1"}}},
+});
+
+TW_OP(stack) = whole({
+    .name = "stack",
+    .doc = "Joins arrays of one shape along a new axis.",
+    .names = {"np.stack", "nd.stack"},
+    .attrs = schema<StackAttrs>(kStackFields),
+    .in = {{{.name = "arrays", .kind = SlotKind::variadic}}},
+    .types = kAll,
+    .expand = expand_rule<StackAttrs>([](auto& a, std::span<const Val> in) -> Vals {
+      TW_CHECK(!in.empty(), value, "stack: at least one array is needed; got none");
+      std::vector<Val> parts;
+      int axis = normalize_axis(a.axis, in[0]->rank() + 1, "stack");
+      for (size_t k = 0; k < in.size(); ++k) {
+        TW_CHECK(std::ranges::equal(in[k]->shape(), in[0]->shape()), value, "stack: array ", k, " of shape ", in[k]->shape(), " must have the shape ", in[0]->shape(), " of array 0");
+        parts.push_back(expand_dims(in[k], axis));
+      }
+      ConcatenateAttrs join;
+      join.axis = axis;
+      return {apply_all(op_concatenate, &join, parts)[0]};
+    }),
+    .no_grad = "its parts have",
+    .samples = {{{.in = {{{2, 3}, {2, 3}}}, .attrs = "axis=0"}, {.in = {{{2, 3}, {2, 3}}}, .attrs = "axis=-1"}}},
+});
+
+}  // namespace twibil::ops
