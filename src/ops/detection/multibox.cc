@@ -215,7 +215,7 @@ TW_OP(box_nms) = whole({
       kernels::BoxNms n{.overlap_thresh = static_cast<float>(a.overlap_thresh), .valid_thresh = static_cast<float>(a.valid_thresh), .topk = a.topk, .coord_start = a.coord_start,
                         .score_index = a.score_index, .id_index = a.id_index, .background_id = a.background_id, .force_suppress = a.force_suppress, .in_center = a.in_format == 1, .out_center = a.out_format == 1};
       const Buffer& x = c.in[0];
-      int64_t width = x.dim(x.rank - 1), boxes = x.dim(x.rank - 2), batch = boxes * width ? x.size / (boxes * width) : 0;
+      int64_t width = x.dim(x.rank - 1), boxes = x.dim(x.rank - 2), batch = x.size > 0 ? x.size / (boxes * width) : 0;
       Singles data(x);
       kernels::box_nms(n, batch, boxes, width, data.data, c.out[0].template as<float>(), c.out[1].template as<int64_t>());
     }),

@@ -52,7 +52,7 @@ struct TakePlan {
       if (i == axis) result.push_back(indices.size);
       else result.push_back(x.dims[i]);
     }
-    int64_t all[kMaxRank];
+    int64_t all[kMaxRank] = {};
     contiguous_strides(result, all);
     y_step = all[axis];
     for (int i = 0; i < x.rank; ++i) {
