@@ -4,12 +4,14 @@
 
 #include "autograd.h"
 #include "convert.h"
+#include "engine_hooks.h"
 #include "files.h"
 #include "function.h"
 #include "indexing.h"
 #include "ir/registry.h"
 #include "memory/allocator.h"
 #include "operators.h"
+#include "optimizer.h"
 #include "runtime/launch.h"
 #include "runtime/random_state.h"
 
@@ -85,6 +87,8 @@ PyObject* reset_peak(PyObject*, PyObject*) {
   reset_peak_memory();
   Py_RETURN_NONE;
 }
+PyObject* empty_cache(PyObject*, PyObject*) { return PyLong_FromLongLong(trim_memory()); }
+PyObject* num_gpus(PyObject*, PyObject*) { return PyLong_FromLong(0); }
 PyObject* set_limit(PyObject*, PyObject* bytes) { TW_TRY(set_memory_limit(to_int(bytes, "limit")); Py_RETURN_NONE;) }
 
 PyMethodDef functions[] = {
@@ -97,6 +101,8 @@ PyMethodDef functions[] = {
     {"waitall", waitall, METH_NOARGS, "Waits for all queued work; raises its first error."},
     {"memory_stats", stats, METH_NOARGS, "Bytes of array data now, at the peak, reserved, and the limit (0: none)."},
     {"reset_peak_memory", reset_peak, METH_NOARGS, "Sets the peak to what is live now."},
+    {"empty_cache", empty_cache, METH_NOARGS, "Gives cached memory back to the system; returns how many bytes."},
+    {"num_gpus", num_gpus, METH_NOARGS, "How many GPUs this build can use: none."},
     {"set_memory_limit", set_limit, METH_O, "Allocations beyond this many bytes raise MemoryError; 0: no limit."},
     {},
 };
@@ -120,6 +126,8 @@ extern "C" PyMODINIT_FUNC PyInit__core() {
     add_methods();
     python::Ref module(checked(PyModule_Create(&definition)));
     add_autograd(module.get());
+    add_optimizer(module.get());
+    install_engine_hooks();
     add_files(module.get());
     add_scenes(module.get());
     Py_INCREF(&ArrayType);

@@ -41,7 +41,7 @@ static Value* new_block(DType dtype, std::span<const int64_t> dims, uint64_t fla
             (huge ? 0 : static_cast<uint64_t>(size) << 32);
   v->data = nullptr;
   v->root = v;
-  new (&v->variable) std::atomic<Variable*>(nullptr);
+  new (&v->variable) std::atomic<engine::Variable*>(nullptr);
   for (size_t i = 0; i < kMaxRank; ++i) v->dims[i] = i < dims.size() ? dims[i] : 0;
   v->node = nullptr;
   v->node_output = 0;
@@ -138,7 +138,7 @@ Scalar scalar_of(const Value& v) {
   });
 }
 
-void (*free_variable)(Variable*) = nullptr;
+void (*free_variable)(engine::Variable*) = nullptr;
 
 void destroy(Value* v) {
   if (v->node) {
@@ -151,7 +151,7 @@ void destroy(Value* v) {
   if (v->root != v) {
     release(v->root);
   } else {
-    if (Variable* state = v->variable.load(std::memory_order_acquire)) free_variable(state);
+    if (engine::Variable* state = v->variable.load(std::memory_order_acquire)) free_variable(state);
     if (v->release_data) v->release_data(v->release_context);
     else if (v->data) free_data(v->data, static_cast<size_t>(v->bytes));
   }

@@ -13,7 +13,9 @@
 namespace twibil {
 
 struct Node;
+namespace engine {
 struct Variable;
+}
 
 /// Bits of Value::word above dtype and rank. The first five are off the fast path.
 inline constexpr uint64_t  //
@@ -37,7 +39,7 @@ struct alignas(64) Value {
   uint64_t word;                   // dtype | rank << 8 | flags | element count << 32
   std::byte* data;                 // first element (of a view: inside the root's block)
   Value* root;                     // the value that owns the storage; itself for an owner
-  std::atomic<Variable*> variable; // the engine's state of a root; null while nothing was ever queued on it
+  std::atomic<engine::Variable*> variable; // the engine's state of a root; null while nothing was ever queued on it
   int64_t dims[kMaxRank];
   int64_t strides[kMaxRank];       // in elements; valid only with kStrided
   Node* node;                      // what computed it, or the leaf that collects its gradient
@@ -66,6 +68,7 @@ static_assert(sizeof(Value) == 256);
 extern bool counts_are_plain;
 
 void destroy(Value* v);  // the last handle went away
+extern void (*free_variable)(engine::Variable*);  // installed by the runtime, which knows the engine
 
 inline void retain(Value* v) {
   if (counts_are_plain) v->count.store(v->count.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);

@@ -3,9 +3,11 @@
 
 #include <vector>
 
+#include "engine/variable.h"
 #include "ir/apply.h"
 #include "ir/modes.h"
 #include "ir/registry.h"
+#include "memory/allocator.h"
 #include "runtime/launch.h"
 #include "runtime/random_state.h"
 #include "runtime/record.h"
@@ -240,6 +242,9 @@ void assign(Value& dst, Value& src) {
   release(out[0]);
 }
 
-void install_runtime() { apply_hook = apply_eagerly; }
+void install_runtime() {
+  apply_hook = apply_eagerly;
+  free_variable = [](engine::Variable* v) { destroy_block(v); };
+}
 
 }  // namespace twibil

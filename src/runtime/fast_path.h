@@ -2,6 +2,7 @@
 // The short way of a pointwise operation on small, ready, row-major arrays of one dtype: compare two words, take a
 // header and a data block from free lists, call the kernel. Anything else gives null, and the caller says invoke().
 #pragma once
+#include "engine/variable.h"
 #include "ir/modes.h"
 #include "ir/op.h"
 #include "kernels/direct.h"
@@ -54,7 +55,7 @@ inline Value* new_like(const Value& like, DType dtype) {
 
 inline bool simple(const Value& v) {
   return !(v.word & kSlow) && static_cast<int64_t>(v.word >> 32) <= kInlineElements &&
-         !v.root->variable.load(std::memory_order_acquire);
+         engine::idle(v.root->variable.load(std::memory_order_acquire));
 }
 
 inline bool recorded(const FastPath& f, uint64_t words) { return (words & kNeedsGrad) && modes.recording && !f.op->no_grad; }

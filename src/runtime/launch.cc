@@ -1,12 +1,133 @@
 // SPDX-License-Identifier: Apache-2.0
+// Small work whose inputs are ready runs on the calling thread; everything else becomes a task of the engine.
 #include "runtime/launch.h"
+
+#include <vector>
+
+#include "engine/engine.h"
+#include "memory/allocator.h"
 
 namespace twibil {
 
-void launch(Launch& l) { run_kernel(l); }
-void wait_to_read(const Value&) {}
-void wait_to_write(const Value&) {}
-bool is_ready(const Value&) { return true; }
-void wait_all() {}
+std::string (*call_site_hook)() = nullptr;
+
+namespace {
+
+// About a tenth of a millisecond of work: below it a queue and a second thread cost more than they give.
+constexpr double kInlineElements = 1 << 18;
+constexpr double kInlineOperations = 1 << 22;
+
+engine::Variable* state_of(const Value& v) { return v.root->variable.load(std::memory_order_acquire); }
+
+engine::Variable* make_state(const Value& v) {
+  if (engine::Variable* known = state_of(v)) return known;
+  engine::Variable* fresh = make_block<engine::Variable>();
+  engine::Variable* expected = nullptr;
+  if (v.root->variable.compare_exchange_strong(expected, fresh, std::memory_order_acq_rel)) return fresh;
+  destroy_block(fresh);
+  return expected;
+}
+
+double elements(const Launch& l) {
+  double n = 0;
+  for (const Value* v : l.in)
+    if (v && !v->has(kGhost)) n += static_cast<double>(v->size());
+  for (const Value* v : l.out)
+    if (v) n += static_cast<double>(v->size());
+  return n;
+}
+
+double operations(const Launch& l) {
+  if (!l.op.cost) return 0;
+  std::vector<Sig> in, out;
+  for (const Value* v : l.in) in.push_back(v ? v->sig() : Sig{});
+  for (const Value* v : l.out) out.push_back(v ? v->sig() : Sig{});
+  return l.op.cost(l.attrs, in, out);
+}
+
+bool ready(const Launch& l) {
+  for (const Value* v : l.in)
+    if (v && !engine::ready_to_read(state_of(*v))) return false;
+  for (const Value* v : l.out)
+    if (v && !engine::ready_to_write(state_of(*v))) return false;
+  return true;
+}
+
+/// A queued run: holds everything it needs.
+class QueuedLaunch final : public engine::Task {
+ public:
+  explicit QueuedLaunch(const Launch& l)
+      : engine::Task(l.op.name), op_(l.op), work_(l.work), training_(l.training), key_(l.key),
+        attrs_(static_cast<const std::byte*>(l.attrs), static_cast<const std::byte*>(l.attrs) + (l.attrs ? l.op.attrs.size : 0)) {
+    for (Value* v : l.in) in_.push_back(Val::share(v));
+    for (Value* v : l.out) {
+      out_.push_back(Val::share(v));
+      if (v) bytes += v->size() * size_of(v->dtype());
+    }
+    if (call_site_hook) site_ = call_site_hook();
+  }
+  void run() override {
+    std::vector<Value*> in, out;
+    for (const Val& v : in_) in.push_back(v.get());
+    for (const Val& v : out_) out.push_back(v.get());
+    Launch l{.op = op_, .attrs = attrs_.data(), .in = in, .out = out, .work = work_, .training = training_, .key = key_};
+    run_kernel(l);
+  }
+  std::string describe() const override {
+    std::string s = " (inputs";
+    for (const Val& v : in_)
+      if (v) s += text(" ", v->sig());
+    if (!site_.empty()) s += "; called at " + site_;
+    return s + ")";
+  }
+
+ private:
+  const OpDef& op_;
+  DType work_;
+  bool training_;
+  RandomKey key_;
+  std::vector<std::byte> attrs_;
+  std::vector<Val> in_, out_;
+  std::string site_;
+};
+
+void queue(const Launch& l) {
+  std::vector<engine::Variable*> reads, writes;
+  for (Value* v : l.in)
+    if (v && !v->has(kGhost)) reads.push_back(make_state(*v));
+  for (Value* v : l.out) {
+    if (!v) continue;
+    writes.push_back(make_state(*v));
+    if (v->has(kView)) reads.push_back(writes.back());  // a part of its root: the rest keeps its elements
+  }
+  engine::push(std::make_unique<QueuedLaunch>(l), reads, writes);
+}
+
+}  // namespace
+
+void launch(Launch& l) {
+  bool is_ready = ready(l);
+  if (l.op.data_dependent) {  // shapes follow from values
+    if (!is_ready)
+      for (const Value* v : l.in)
+        if (v) wait_to_read(*v);
+    return run_kernel(l);
+  }
+  bool is_small = l.op.cost ? operations(l) <= kInlineOperations : elements(l) <= kInlineElements;
+  if (!is_ready || (!is_small && engine::engine_kind() != engine::Kind::naive)) return queue(l);
+  for (const Value* v : l.out)
+    if (v)
+      if (engine::Variable* state = state_of(*v)) engine::clear_failure(state);
+  run_kernel(l);
+}
+
+void wait_to_read(const Value& v) {
+  if (engine::Variable* state = state_of(v)) engine::wait_to_read(state);
+}
+void wait_to_write(const Value& v) {
+  if (engine::Variable* state = state_of(v)) engine::wait_to_write(state);
+}
+bool is_ready(const Value& v) { return engine::ready_to_read(state_of(v)); }
+void wait_all() { engine::wait_all(); }
 
 }  // namespace twibil

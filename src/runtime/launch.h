@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // One run of one operator on values whose shapes are decided: on the calling thread, or queued on the engine.
 #pragma once
+#include <string>
+
 #include "ir/op.h"
 
 namespace twibil {
@@ -26,5 +28,8 @@ void wait_to_read(const Value& v);   // until pending writes are done; throws wh
 void wait_to_write(const Value& v);  // until pending reads and writes are done
 bool is_ready(const Value& v);
 void wait_all();
+
+/// Where the user's program stands now ("train.py:12"), for messages about queued work; installed by a front end.
+extern std::string (*call_site_hook)();
 
 }  // namespace twibil

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the engine needs of Python: the interpreter's lock is free while a thread waits, Ctrl-C ends a wait, and errors
+// of queued work name the line that asked for it.
+#include "engine_hooks.h"
+
+#include "engine/engine.h"
+#include "runtime/launch.h"
+
+namespace twibil::python {
+
+namespace {
+
+void poll_signals() {
+  if (PyErr_CheckSignals() != 0) throw PythonError{};
+}
+void* release_lock() { return PyGILState_Check() ? PyEval_SaveThread() : nullptr; }
+void take_lock(void* state) {
+  if (state) PyEval_RestoreThread(static_cast<PyThreadState*>(state));
+}
+
+std::string call_site() {
+  if (!PyGILState_Check()) return {};
+  PyFrameObject* frame = PyThreadState_GetFrame(PyThreadState_Get());
+  // The library's own Python files are not where the user's program stands.
+  while (frame) {
+    PyCodeObject* code = PyFrame_GetCode(frame);
+    const char* file = PyUnicode_AsUTF8(code->co_filename);
+    bool ours = file && std::string_view(file).find("/twibil/") != std::string_view::npos;
+    if (file && !ours) {
+      std::string site = text(file, ":", PyFrame_GetLineNumber(frame));
+      Py_DECREF(code);
+      Py_DECREF(frame);
+      return site;
+    }
+    Py_DECREF(code);
+    PyFrameObject* back = PyFrame_GetBack(frame);
+    Py_DECREF(frame);
+    frame = back;
+  }
+  PyErr_Clear();
+  return {};
+}
+
+PyObject* drain(PyObject*, PyObject*) {
+  engine::shutdown();
+  Py_RETURN_NONE;
+}
+PyMethodDef drain_method = {"_drain", drain, METH_NOARGS, "Finishes queued work before the interpreter goes away."};
+
+}  // namespace
+
+void install_engine_hooks() {
+  engine::set_hooks({.poll = poll_signals, .before_block = release_lock, .after_block = take_lock});
+  call_site_hook = call_site;
+  Ref atexit(checked(PyImport_ImportModule("atexit")));
+  Ref function(checked(PyCFunction_New(&drain_method, nullptr)));
+  Ref done(checked(PyObject_CallMethod(atexit.get(), "register", "O", function.get())));
+}
+
+}  // namespace twibil::python

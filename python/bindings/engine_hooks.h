@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+#include "array_object.h"
+
+namespace twibil::python {
+void install_engine_hooks();
+}
