@@ -9,6 +9,7 @@
 #ifndef TW_OP_BY_VECTOR
 // Elements of different positions are independent, even where out is a or b.
 #ifdef __clang__
+#pragma clang diagnostic ignored "-Wpass-failed"  // some loops call the C library, and need not be vectorised
 #define TW_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 #else
 #define TW_INDEPENDENT _Pragma("GCC ivdep")
@@ -159,7 +160,8 @@ HWY_NOINLINE void compare_loop(void* out, const void* a, const void* b, int64_t 
   constexpr int64_t lanes = HWY_MAX_BYTES / sizeof(T), block = lanes < 8 ? 8 : lanes;
   const auto *x = static_cast<const T*>(a), *y = static_cast<const T*>(b);
   auto* o = static_cast<uint8_t*>(out);
-  const auto sa = hn::Set(d, *x), sb = hn::Set(d, *y);
+  const auto sa = hn::Set(d, mode == Mode::scalar_vector ? *x : T()),
+             sb = hn::Set(d, mode == Mode::vector_scalar ? *y : T());
   auto bits_at = [&](int64_t i, int64_t count) HWY_ATTR {  // of `count` elements from i; those beyond are arbitrary
     uint64_t bits = 0;
     for (int64_t k = 0; k < count; k += lanes) {
@@ -177,6 +179,14 @@ HWY_NOINLINE void compare_loop(void* out, const void* a, const void* b, int64_t 
     }
     return bits;
   };
+#if HWY_TARGET == HWY_AVX3
+  // A mask register is the bits already, and 16 of them become 16 bytes in one instruction.
+  for (int64_t i = 0; i < n; i += 16) {
+    const int64_t count = n - i < 16 ? n - i : 16;
+    const auto part = static_cast<__mmask16>((1u << count) - 1);
+    _mm_mask_storeu_epi8(o + i, part, _mm_maskz_set1_epi8(static_cast<__mmask16>(bits_at(i, count)), 1));
+  }
+#else
   int64_t i = 0;
   for (; i + block <= n; i += block) {
     const uint64_t bits = bits_at(i, block);
@@ -189,6 +199,7 @@ HWY_NOINLINE void compare_loop(void* out, const void* a, const void* b, int64_t 
     const uint64_t bits = bits_at(i, n - i);
     for (int64_t k = 0; k < n - i; ++k) o[i + k] = static_cast<uint8_t>(bits >> k & 1);
   }
+#endif
 }
 
 template <Prim prim, class T, Mode mode> constexpr DirectFunction binary_function() {

@@ -15,10 +15,10 @@
 namespace twibil::kernels {
 namespace {
 
-constexpr int64_t kTile = 512;          // elements: the buffers of a short program stay in L1
-constexpr int64_t kShortRow = 64;       // shorter rows are collected, so that a tile spans several of them
-constexpr int64_t kPiece = 64 * kTile;  // elements that make a piece of work worth a thread
-constexpr int64_t kBuffer = kTile * 8;  // bytes
+constexpr int64_t kTile = 512;           // elements: the buffers of a short program stay in L1
+constexpr int64_t kShortRow = 64;        // shorter rows are collected, so that a tile spans several of them
+constexpr int64_t kPiece = 128 * kTile;  // elements that make a piece of work worth a thread
+constexpr int64_t kBuffer = kTile * 8;   // bytes
 
 // Registers of all kinds in one numbering.
 constexpr int kFirstInput = kMaxTemps, kFirstParam = kFirstInput + kMaxInputs,
@@ -26,14 +26,8 @@ constexpr int kFirstInput = kMaxTemps, kFirstParam = kFirstInput + kMaxInputs,
 constexpr int kRegisters = kFirstConstant + kMaxConstants;
 
 int number_of(const Ref& r) {
-  switch (r.kind) {
-    case Ref::Kind::temp: return r.index;
-    case Ref::Kind::input: return kFirstInput + r.index;
-    case Ref::Kind::param: return kFirstParam + r.index;
-    case Ref::Kind::constant: return kFirstConstant + r.index;
-    case Ref::Kind::none: break;
-  }
-  return 0;
+  constexpr uint8_t kFirst[] = {0, 0, kFirstInput, kFirstParam, kFirstConstant};  // in the order of Ref::Kind
+  return kFirst[static_cast<int>(r.kind)] + r.index;
 }
 
 struct Step {
