@@ -60,6 +60,17 @@ void add_methods() {
   PyType_Modified(&ArrayType);
 }
 
+/// Methods written in Python, where no operator has a method of the name.
+PyObject* add_python_methods(PyObject*, PyObject* methods) {
+  TW_TRY(PyObject *name = nullptr, *function = nullptr; Py_ssize_t at = 0;
+         TW_CHECK(PyDict_Check(methods), type, "add_methods: a dict of functions is needed; got ", Py_TYPE(methods)->tp_name);
+         while (PyDict_Next(methods, &at, &name, &function)) {
+           if (PyDict_Contains(ArrayType.tp_dict, name)) continue;
+           checked(PyDict_SetItem(ArrayType.tp_dict, name, function));
+         } PyType_Modified(&ArrayType);
+         Py_RETURN_NONE;)
+}
+
 PyObject* seed(PyObject*, PyObject* args, PyObject* keywords) {
   static const char* kNames[] = {"seed", "ctx", nullptr};
   PyObject *number = nullptr, *ctx = Py_None;
@@ -94,6 +105,7 @@ PyObject* set_limit(PyObject*, PyObject* bytes) { TW_TRY(set_memory_limit(to_int
 PyMethodDef functions[] = {
     {"array", as_method(make_array), METH_VARARGS | METH_KEYWORDS, "array(object, dtype=None, ctx=None): a new array; lists become float32 unless dtype says otherwise."},
     {"functions", functions_of, METH_O, "The functions of a namespace (\"np\", \"npx\", \"nd\") by name."},
+    {"add_methods", add_python_methods, METH_O, "Gives the array type methods written in Python, where it has none of the name."},
     {"operators", all_operators, METH_NOARGS, "Every registered operator by its own name."},
     {"seed", as_method(seed), METH_VARARGS | METH_KEYWORDS, "Starts the stream of random numbers anew."},
     {"random_state", get_random_state, METH_NOARGS, "(seed, counter) of the stream of random numbers."},

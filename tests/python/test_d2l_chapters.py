@@ -59,7 +59,7 @@ def accuracy(model, data):
 @pytest.mark.parametrize("kind", ["scratch", "concise"])
 def test_linear_regression(kind):
     data = d2l.SyntheticRegressionData(w=np.array([2, -3.4]), b=4.2)
-    model = silent(d2l.LinearRegressionScratch(2, lr=0.03) if kind == "scratch" else d2l.LinearRegression(lr=0.03))
+    model = silent(d2l.LinearRegressionScratch(2, lr=0.1) if kind == "scratch" else d2l.LinearRegression(lr=0.1))
     d2l.Trainer(max_epochs=3).fit(model, data)
     w, b = (model.w, model.b) if kind == "scratch" else model.get_w_b()
     onp.testing.assert_allclose(w.reshape(-1).asnumpy(), [2, -3.4], atol=0.15)

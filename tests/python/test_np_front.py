@@ -192,6 +192,7 @@ def test_random_front():
     b = npx.random.bernoulli(prob=0.3, size=(2000,)).asnumpy()
     assert abs(b.mean() - 0.3) < 0.05 and set(b) == {0, 1}
     assert npx.random.normal_n(np.zeros(3), 1.0, batch_shape=(2,)).shape == (2, 3)
+    assert np.random.normal(np.array([0.0, 100.0]), 1.0, size=(3, 2)).shape == (3, 2)
     with pytest.raises(ValueError, match="high must be above low"):
         np.random.randint(3, 3)
     with pytest.raises(TypeError, match="an integer is needed"):
@@ -243,3 +244,29 @@ def test_legacy_namespace():
     assert mx.nd.relu(x).tolist() == [[1, 0]] and isinstance(x, mx.nd.NDArray)
     assert mx.nd.concat(x, x, dim=0).shape == (2, 2) and mx.nd.stack(x, x).shape == (2, 1, 2)
     assert mx.nd.zeros((2, 3)).shape == (2, 3) and mx.nd.full((2,), 3).tolist() == [3, 3]
+
+
+MOMENTS = {
+    "lognormal": ((0.0, 0.5), 1.1331, 0.364),
+    "laplace": ((1.0, 2.0), 1.0, 8.0),
+    "logistic": ((1.0, 1.0), 1.0, 3.29),
+    "gumbel": ((0.0, 1.0), 0.5772, 1.645),
+    "rayleigh": ((1.0,), 1.2533, 0.4292),
+    "weibull": ((2.0,), 0.8862, 0.2146),
+    "pareto": ((5.0,), 0.25, 0.1042),
+    "power": ((3.0,), 0.75, 0.0375),
+    "chisquare": ((4.0,), 4.0, 8.0),
+    "beta": ((2.0, 3.0), 0.4, 0.04),
+    "f": ((5.0, 12.0), 1.2, 1.08),
+    "exponential": ((2.0,), 2.0, 4.0),
+    "gamma": ((3.0, 2.0), 6.0, 12.0),
+    "uniform": ((1.0, 3.0), 2.0, 1 / 3),
+}
+
+
+@pytest.mark.parametrize("name", MOMENTS)
+def test_distribution_has_its_mean_and_variance(name):
+    mx.random.seed(6)
+    args, mean, variance = MOMENTS[name]
+    x = getattr(np.random, name)(*args, size=(40000,)).asnumpy().astype("float64")
+    assert abs(x.mean() - mean) < 5 * (variance / len(x)) ** 0.5 and abs(x.var() / variance - 1) < 0.25

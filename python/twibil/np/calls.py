@@ -71,7 +71,7 @@ def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis
     if isinstance(start, _core.ndarray) and start.ndim or isinstance(stop, _core.ndarray) and stop.ndim or axis != 0:
         raise NotImplementedError("linspace: start and stop must be numbers here")
     ctx = device if ctx is None else ctx
-    values = _core.functions("np")["linspace_array"](float(start), float(stop), num=num, endpoint=endpoint, dtype=dtype,
+    values = _core.functions("np")["linspace"](float(start), float(stop), num=num, endpoint=endpoint, dtype=dtype,
                                                       **({} if ctx is None else {"ctx": ctx}))
     if not retstep:
         return values
@@ -86,7 +86,8 @@ def where(condition, x=None, y=None):
     if (x is None) != (y is None):
         raise ValueError("where: both x and y are needed, or neither")
     if x is None:
-        return _core.functions("np")["nonzero"](asarray(condition))
+        from .ordering import nonzero
+        return nonzero(condition)
     return _core.functions("np")["where"](condition, x, y)
 
 

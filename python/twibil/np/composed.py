@@ -14,7 +14,8 @@ __all__ = ["append", "atleast_1d", "atleast_2d", "atleast_3d", "average", "colum
 
 
 def _f(name: str):
-    return _core.functions("np")[name]
+    from .. import np
+    return getattr(np, name)
 
 
 def _arr(x):

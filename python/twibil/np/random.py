@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`mx.np.random`: samples. Seed with `mx.np.random.seed` or `mx.random.seed`; unseeded processes differ."""
+"""`mx.np.random`: samples. Seed with `mx.np.random.seed` or `mx.random.seed`; unseeded processes differ.
+
+Parameters are numbers or arrays; arrays broadcast with each other and with `size`, which defaults to their shape."""
 from __future__ import annotations
+
+import numpy as _onp
 
 from .. import _core
 from ..base import did_you_mean as _did_you_mean
+from .distributions import *  # noqa: F401,F403
+from .distributions import normal, uniform
 
-_ops = dict(_core.functions("np.random"))
-globals().update(_ops)
+_np, _npx = _core.functions("np"), _core.functions("npx")
 
 
 def seed(seed=None, ctx="all"):
@@ -15,18 +20,14 @@ def seed(seed=None, ctx="all"):
     set_seed(seed, ctx)
 
 
-def _device(ctx, device):
-    return {} if ctx is None and device is None else {"ctx": device if ctx is None else ctx}
-
-
 def rand(*size, **kwargs):
     """Uniform samples in [0, 1) of shape `size`, float32 by default."""
-    return _ops["uniform"](0.0, 1.0, size=size, **kwargs)
+    return uniform(0.0, 1.0, size=size, **kwargs)
 
 
 def randn(*size, **kwargs):
     """Standard normal samples of shape `size`, float32 by default."""
-    return _ops["normal"](0.0, 1.0, size=size, **kwargs)
+    return normal(0.0, 1.0, size=size, **kwargs)
 
 
 def randint(low, high=None, size=None, dtype=None, ctx=None, device=None, out=None):
@@ -37,7 +38,7 @@ def randint(low, high=None, size=None, dtype=None, ctx=None, device=None, out=No
         low, high = 0, low
     if high <= low:
         raise ValueError(f"randint: high must be above low; got low={low}, high={high}")
-    value = _ops["randint"](low, high, size=size, dtype=dtype or "int64", **_device(ctx, device))
+    value = _core.functions("np.random")["randint"](int(low), int(high), size=size, dtype=dtype or "int64")
     return _into(value, out)
 
 
@@ -49,24 +50,61 @@ def _into(value, out):
 
 
 def choice(a, size=None, replace=True, p=None, ctx=None, device=None, out=None):
-    """Samples from range(a) or from the first axis of `a`, with probabilities `p` (uniform where None).
+    """Samples from range(a) or from the first axis of `a`, with probabilities `p` (uniform where None); int64 numbers
+    for an integer `a`.
 
-    Raises ValueError for probabilities that do not fit or more samples than elements without replacement."""
-    count = a if isinstance(a, int) else a.shape[0]
-    index = _ops["choice"](count, size=size, replace=replace, p=p, **_device(ctx, device))
+    Raises ValueError for probabilities that do not fit, or more samples than elements without replacement."""
+    n = a if isinstance(a, int) else a.shape[0]
+    count = 1 if size is None else int(_onp.prod(size, dtype=_onp.int64))
+    if n <= 0 or (not replace and count > n):
+        raise ValueError(f"choice: {count} samples cannot be taken from {n} elements"
+                         f"{'' if replace else ' without replacement'}")
+    index = _places(n, count, replace, None if p is None else _weights(p, n))
+    index = index.reshape(() if size is None else (size,) if isinstance(size, int) else tuple(size))
     return _into(index if isinstance(a, int) else a[index], out)
 
 
+def _weights(p, n: int):
+    p = p if isinstance(p, _core.ndarray) else _core.array(p)
+    if p.shape != (n,) or float(p.min()) < 0 or abs(float(p.sum()) - 1) > 1e-3:
+        raise ValueError(f"choice: p must be {n} probabilities that sum to 1; got shape {list(p.shape)}, sum "
+                         f"{float(p.sum()):.6g}")
+    return p
+
+
+def _places(n: int, count: int, replace: bool, p):
+    """`count` numbers of range(n)."""
+    if p is None:
+        return randint(0, n, size=(count,)) if replace else _npx["random_permutation"](n)[:count]
+    if replace:
+        return _npx["random_categorical"](p, samples=count).reshape((count,)).astype("int64")
+    keys = _np["log"](p) - _np["log"](-_np["log"](uniform(1e-12, 1.0, size=(n,))))  # Gumbel noise: the largest win
+    return _core.array(_onp.argsort(-keys.asnumpy())[:count])
+
+
+def multinomial(n, pvals, size=None, ctx=None, device=None):
+    """How often each outcome comes up in `n` trials, int64 of shape (*size, len(pvals))."""
+    pvals = pvals if isinstance(pvals, _core.ndarray) else _core.array(pvals)
+    return _npx["random_multinomial"](pvals, n, size=size)
+
+
+def bernoulli(prob=0.5, size=None, dtype=None, ctx=None, device=None):
+    """1 with probability `prob`, else 0; float32 by default."""
+    if isinstance(prob, _core.ndarray):
+        return (uniform(size=prob.shape if size is None else size) < prob).astype(dtype or "float32")
+    return _npx["random_bernoulli"](float(prob), size=size, dtype=dtype)
+
+
 def permutation(x, ctx=None, device=None):
-    """A shuffled copy of `x`, or of range(x) for an integer."""
-    x = _core.array(list(range(x)), dtype="int64", ctx=ctx or device) if isinstance(x, int) else x.copy()
-    shuffle(x)
-    return x
+    """A shuffled copy of `x`, or of range(x) (int64) for an integer."""
+    if isinstance(x, int):
+        return _npx["random_permutation"](x)
+    return x[_npx["random_permutation"](x.shape[0])]
 
 
 def shuffle(x):
     """Shuffles the first axis of `x` in place."""
-    x[...] = _ops["shuffle"](x)
+    x[...] = permutation(x)
 
 
 def __getattr__(name):

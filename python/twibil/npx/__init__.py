@@ -9,8 +9,11 @@ from ..context import (Context, Device, cpu, cpu_pinned, current_context, curren
 from ..util import (is_np_array, is_np_default_dtype, is_np_shape, reset_np, set_np, set_np_default_dtype,  # noqa: F401
                     use_np)
 
+from .shapes import *  # noqa: E402,F401,F403
+
 globals().update((name, f) for name, f in _core.functions("npx").items() if "." not in name)
 
+from ..np import pad  # noqa: E402,F401
 from .calls import *  # noqa: E402,F401,F403
 from .. import image  # noqa: E402,F401
 from . import random  # noqa: E402,F401

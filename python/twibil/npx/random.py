@@ -32,4 +32,4 @@ def bernoulli(prob=None, logit=None, size=None, dtype=None, ctx=None):
         raise ValueError("bernoulli: exactly one of prob and logit is needed")
     if prob is None:
         prob = _core.functions("npx")["sigmoid"](logit if isinstance(logit, _core.ndarray) else _core.array(logit))
-    return _np_random.bernoulli(prob, size=size, dtype=dtype, **({} if ctx is None else {"ctx": ctx}))
+    return _np_random.bernoulli(prob, size=size, dtype=dtype)
