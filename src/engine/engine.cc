@@ -75,6 +75,7 @@ Core* make_core() {
   c->scheduler = make_scheduler(c->kind, c->simulation);
   TW_ASSERT(pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child) == 0);
   std::atexit([] { shutdown(); });
+  set_memory_pressure_callback(finish_pending);
   return c.release();
 }
 
@@ -229,6 +230,17 @@ void wait_all() {
   lock.unlock();
   drain_retired();
   if (failure != nullptr) throw_failure(*failure);
+}
+
+bool finish_pending() {
+  Core& c = core();
+  if (in_task()) return false;
+  Lock lock(c.mutex);
+  if (c.pending == 0 && c.retired.load(std::memory_order_relaxed) == nullptr) return false;
+  wait_until(lock, [&] { return c.pending == 0; });
+  lock.unlock();
+  drain_retired();
+  return true;
 }
 
 void clear_failure(Variable* v) {

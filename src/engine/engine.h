@@ -51,6 +51,10 @@ void store_failure(Variable* v, std::exception_ptr error);
 /// Gives `to`, which must be ready_to_write, the error of `from` if it has one: for views and copies made inline.
 void inherit_failure(const Variable* from, Variable* to);
 
+/// Waits until nothing is pending and destroys finished tasks, but throws no stored error. False when there was nothing
+/// to do, or inside a task. The allocator calls it before it gives up: pending tasks hold arrays.
+bool finish_pending();
+
 /// Destroys finished tasks on this thread; cheap when there are none.
 void drain_retired();
 /// True inside Task::run().

@@ -20,7 +20,7 @@ std::atomic<int64_t> g_reserved{0};
 std::atomic<int64_t> g_limit{0};
 std::atomic<int64_t> g_ended_allocations{0};  // by threads that have ended
 std::atomic<int64_t> g_fail_after{0};
-std::atomic<bool (*)()> g_release{nullptr};
+std::atomic<PressureCallback> g_release{nullptr};
 
 void raise_peak(int64_t candidate) {
   int64_t peak = g_peak.load(std::memory_order_relaxed);
@@ -137,7 +137,7 @@ void throw_out_of_memory(size_t bytes) {
 }
 
 bool relieve_pressure() {
-  auto release = g_release.load();
+  PressureCallback release = g_release.load();
   return release != nullptr && release();
 }
 
@@ -185,7 +185,7 @@ void set_memory_limit(int64_t bytes) {
     s->high.store(s->live.load(std::memory_order_relaxed), std::memory_order_relaxed);
 }
 
-void set_memory_pressure_callback(bool (*release)()) { g_release.store(release); }
+PressureCallback set_memory_pressure_callback(PressureCallback release) { return g_release.exchange(release); }
 
 int64_t fail_allocation(int64_t n) {
   thread_state();

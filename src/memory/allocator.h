@@ -44,8 +44,9 @@ void set_memory_limit(int64_t bytes);
 /// Gives cached large blocks back to the system; returns how many bytes. Also happens before the system says no.
 int64_t trim_memory();
 /// `release` runs on the allocating thread before a memory error is thrown; true means that a retry may succeed.
-/// It must not allocate data. nullptr: none.
-void set_memory_pressure_callback(bool (*release)());
+/// It must not allocate data. nullptr: none. Returns the callback before.
+using PressureCallback = bool (*)();
+PressureCallback set_memory_pressure_callback(PressureCallback release);
 
 /// For tests: the n-th allocation from now (1 = the next; data and blocks, any thread) throws a memory error, once.
 /// 0 switches it off. Returns how many allocations were still to go before the failure (0: it has happened or was off).

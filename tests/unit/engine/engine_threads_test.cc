@@ -14,6 +14,7 @@
 #include "base/fork_child.h"
 #include "base/parallel.h"
 #include "engine/fixture.h"
+#include "memory/allocator.h"
 
 namespace twibil::engine {
 namespace {
@@ -72,6 +73,26 @@ TEST(EngineThreads, FlightIsBounded) {
   wait_all();
   set_flight_limit(before);
   EXPECT_THROW(set_flight_limit({.tasks = 0}), Error);
+}
+
+TEST(EngineThreads, PendingTasksGiveTheirMemoryBackBeforeAnAllocationFails) {
+  Engine engine(Kind::simulated);
+  struct Block {  // an array that only its task holds
+    Block() : data(allocate_data(50000)) {}
+    Block(Block&& o) : data(std::exchange(o.data, nullptr)) {}
+    ~Block() {
+      if (data != nullptr) free_data(data, 50000);
+    }
+    void* data;
+  };
+  push("hold", {}, {}, [b = Block()] {});
+  set_memory_limit(memory_stats().current_bytes + 1000);
+  void* p = nullptr;
+  EXPECT_NO_THROW(p = allocate_data(40000));
+  EXPECT_EQ(counters().pending, 0);
+  EXPECT_THROW(allocate_data(40000), Error);
+  set_memory_limit(0);
+  if (p != nullptr) free_data(p, 40000);
 }
 
 TEST(EngineThreads, HooksRunAroundSleepAndPollMayThrow) {

@@ -156,7 +156,7 @@ TEST(Allocator, PressureCallbackGivesASecondChance) {
   static void* hoard;
   hoard = allocate_data(50000);
   Limit limit(current() + 10);
-  set_memory_pressure_callback([] {
+  PressureCallback before = set_memory_pressure_callback([] {
     if (hoard == nullptr) return false;
     free_data(hoard, 50000);
     hoard = nullptr;
@@ -165,7 +165,7 @@ TEST(Allocator, PressureCallbackGivesASecondChance) {
   void* p = allocate_data(40000);
   EXPECT_EQ(hoard, nullptr);
   EXPECT_EQ(kind_of_failure(40000), ErrorKind::memory);
-  set_memory_pressure_callback(nullptr);
+  set_memory_pressure_callback(before);
   free_data(p, 40000);
 }
 
