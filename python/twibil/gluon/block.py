@@ -234,17 +234,22 @@ class Block:
     def __call__(self, *args, **kwargs):
         """Runs hooks and `forward`. An error gets a note that names the block."""
         try:
-            if self._pending:
-                self._settle(args)
-            for hook in self._forward_pre_hooks.values():
-                hook(self, args)
-            out = self.forward(*args, **kwargs)
-            for hook in self._forward_hooks.values():
-                hook(self, args, out)
-            return out
+            if self._pending or self._forward_pre_hooks or self._forward_hooks:
+                return self._call_with_hooks(args, kwargs)
+            return self.forward(*args, **kwargs)
         except Exception as error:
             _note_block(error, self)
             raise
+
+    def _call_with_hooks(self, args, kwargs):
+        if self._pending:
+            self._settle(args)
+        for hook in list(self._forward_pre_hooks.values()):
+            hook(self, args)
+        out = self.forward(*args, **kwargs)
+        for hook in list(self._forward_hooks.values()):
+            hook(self, args, out)
+        return out
 
     def forward(self, *args):
         """Computes the output; derived classes write it."""
