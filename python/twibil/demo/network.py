@@ -45,8 +45,8 @@ class TinySSD(nn.Block):
         for stage, class_head, box_head, sizes in zip(self.stages, self.class_heads, self.box_heads, SIZES):
             x = stage(x)
             anchors.append(npx.multibox_prior(x, sizes=sizes, ratios=RATIOS))
-            scores.append(npx.batch_flatten(class_head(x).transpose(0, 2, 3, 1)))
-            offsets.append(npx.batch_flatten(box_head(x).transpose(0, 2, 3, 1)))
+            scores.append(class_head(x).transpose(0, 2, 3, 1).reshape(x.shape[0], -1))
+            offsets.append(box_head(x).transpose(0, 2, 3, 1).reshape(x.shape[0], -1))
         scores = np.concatenate(scores, axis=1)
         return (np.concatenate(anchors, axis=1), scores.reshape(scores.shape[0], -1, self.classes + 1),
                 np.concatenate(offsets, axis=1))
