@@ -110,10 +110,13 @@ PyObject* shape_tuple(std::span<const int64_t> dims) {
 }
 
 void check_context(PyObject* o) {
-  if (o == Py_None) return;
+  static PyObject* accepted = nullptr;  // the last device that passed: mostly the one that arrays name as theirs
+  if (o == Py_None || o == accepted) return;
   Ref s(checked(PyObject_Str(o)));
   std::string_view name = PyUnicode_AsUTF8(s.get());
   TW_CHECK(name.starts_with("cpu"), value, "device ", name, " is not there: this build runs on the CPU, and num_gpus() is 0. Use cpu()");
+  Py_INCREF(o);
+  Py_XSETREF(accepted, o);
 }
 
 // ---- values ----

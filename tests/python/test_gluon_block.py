@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Blocks: registration, names, printing, hooks, saving and loading, deferred shapes, errors that name the block."""
 
+import copy
+import pickle
+
 import numpy as onp
 import pytest
 
@@ -270,6 +273,26 @@ def test_load_shared(tmp_path):
     other = build()
     other.load_parameters(path)
     onp.testing.assert_array_equal(other[1].weight.data().asnumpy(), net[0].weight.data().asnumpy())
+
+
+@pytest.mark.parametrize("way", ["deepcopy", "pickle"])
+def test_copies_are_independent_and_train(way):
+    first = nn.Dense(4, in_units=4)
+    net = nn.Sequential()
+    net.add(first, nn.Dense(4, activation="relu", in_units=4, params=first.params), nn.BatchNorm(in_channels=4))
+    net.initialize()
+    x = rand(3, 4)
+    expect = net(x).asnumpy()
+    twin = copy.deepcopy(net) if way == "deepcopy" else pickle.loads(pickle.dumps(net))
+    onp.testing.assert_array_equal(twin(x).asnumpy(), expect)
+    assert twin[0].weight is twin[1].weight and twin[0].weight is not net[0].weight
+    trainer = gluon.Trainer(twin.collect_params(), "sgd", {"learning_rate": 0.5})
+    with autograd.record():
+        loss = (twin(x) ** 2 * x).sum()
+    loss.backward()
+    trainer.step(1)
+    assert (twin[0].weight.data().asnumpy() != net[0].weight.data().asnumpy()).any()
+    onp.testing.assert_array_equal(net(x).asnumpy(), expect)
 
 
 def test_summary(capsys):

@@ -67,6 +67,15 @@ class Parameter:
     def __repr__(self):
         return f"Parameter {self.name} (shape={self.shape}, dtype={_dtype_name(self.dtype)})"
 
+    def __getstate__(self):
+        return {**self.__dict__, "_single": None}
+
+    def __setstate__(self, state):
+        """Copies and unpickled parameters get gradient buffers of their own."""
+        self.__dict__.update(state)
+        if self._data is not None:
+            self._keep(self._data)
+
     @property
     def name(self) -> str:
         """The name within the outermost block known so far ('body.0.weight'), else the local name ('weight')."""

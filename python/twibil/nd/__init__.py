@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from .. import _core, np, npx  # noqa: F401
 from ..base import did_you_mean as _did_you_mean
+from ..registry import functions as _functions
 from ..np import random  # noqa: F401
 from ..serialization import load_params as load, save_params as save  # noqa: F401
 
@@ -51,11 +52,11 @@ def __getattr__(name: str):
     if name.startswith("__"):
         raise AttributeError(name)
     for space in ("nd", "npx", "np"):
-        found = _core.functions(space).get(name)
+        found = _functions(space).get(name)
         if found is not None:
             return found
     for module in (npx, np):
         if name in vars(module):
             return vars(module)[name]
-    known = [n for s in ("nd", "npx", "np") for n in _core.functions(s)]
+    known = [n for s in ("nd", "npx", "np") for n in _functions(s)]
     raise AttributeError(f"mx.nd has no attribute {name!r}.{_did_you_mean(name, known)}")

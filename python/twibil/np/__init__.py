@@ -9,11 +9,12 @@ import sys as _sys
 
 from .. import _core
 from ..base import did_you_mean as _did_you_mean
+from ..registry import functions as _functions
 from .dtypes import *  # noqa: F401,F403
 from .composed import *  # noqa: F401,F403
 from .products import *  # noqa: F401,F403
 
-globals().update((name, f) for name, f in _core.functions("np").items() if "." not in name)
+globals().update((name, f) for name, f in _functions("np").items() if "." not in name)
 
 from .calls import *  # noqa: E402,F401,F403
 from .ordering import *  # noqa: E402,F401,F403

@@ -6,6 +6,7 @@ from __future__ import annotations
 import numpy as onp
 
 from .. import _core, autograd
+from ..registry import functions as _functions
 
 
 def _host(value):
@@ -30,7 +31,7 @@ def _on_host(function, args, kwargs):
 def array_ufunc(ufunc, method, *inputs, **kwargs):
     """`ufunc(*inputs)`: the function of that name in `mx.np`; NumPy's own where there is none, or into NumPy arrays."""
     out = kwargs.get("out") or ()
-    mine = _core.functions("np").get(ufunc.__name__)
+    mine = _functions("np").get(ufunc.__name__)
     into_numpy = any(isinstance(o, onp.ndarray) for o in out)
     if method != "__call__" or mine is None or into_numpy or set(kwargs) - {"out"}:
         return _on_host(getattr(ufunc, method), inputs, kwargs)

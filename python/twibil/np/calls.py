@@ -7,6 +7,7 @@ import numpy as onp
 
 from .. import _core
 from ..base import describe
+from ..registry import functions as _functions
 
 __all__ = ["array", "asarray", "ascontiguousarray", "copy", "split", "array_split", "hsplit", "vsplit", "dsplit",
            "meshgrid", "broadcast_arrays", "indices", "ix_", "linspace", "where", "genfromtxt", "shape", "ndim",
@@ -71,7 +72,7 @@ def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis
     if isinstance(start, _core.ndarray) and start.ndim or isinstance(stop, _core.ndarray) and stop.ndim or axis != 0:
         raise NotImplementedError("linspace: start and stop must be numbers here")
     ctx = device if ctx is None else ctx
-    values = _core.functions("np")["linspace"](float(start), float(stop), num=num, endpoint=endpoint, dtype=dtype,
+    values = _functions("np")["linspace"](float(start), float(stop), num=num, endpoint=endpoint, dtype=dtype,
                                                       **({} if ctx is None else {"ctx": ctx}))
     if not retstep:
         return values
@@ -88,7 +89,7 @@ def where(condition, x=None, y=None):
     if x is None:
         from .ordering import nonzero
         return nonzero(condition)
-    return _core.functions("np")["where"](condition, x, y)
+    return _functions("np")["where"](condition, x, y)
 
 
 def split(ary, indices_or_sections, axis=0):
@@ -128,7 +129,7 @@ def broadcast_arrays(*args, subok=False):
     """The arrays broadcast to their common shape, as a list."""
     args = [asarray(a) for a in args]
     target = onp.broadcast_shapes(*[a.shape for a in args])
-    broadcast_to = _core.functions("np")["broadcast_to"]
+    broadcast_to = _functions("np")["broadcast_to"]
     return [broadcast_to(a, target) for a in args]
 
 

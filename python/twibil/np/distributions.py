@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as _onp
 
 from .. import _core
+from ..registry import functions as _functions
 
 __all__ = ["uniform", "normal", "lognormal", "exponential", "gamma", "chisquare", "beta", "f", "laplace", "logistic",
            "gumbel", "rayleigh", "weibull", "pareto", "power"]
 
-_np, _samplers = _core.functions("np"), _core.functions("np.random")
+_np, _samplers = _functions("np"), _functions("np.random")
 
 
 def _is_array(x) -> bool:

@@ -2,20 +2,20 @@
 """`mx.np.linalg`: norms, written with operators so that they have gradients."""
 from __future__ import annotations
 
-from .. import _core
 from ..base import did_you_mean as _did_you_mean
+from ..registry import functions as _functions
 
 __all__ = ["norm", "vector_norm", "matrix_norm"]
 
 
 def _reduce(name):
-    return lambda x, axis, keepdims: _core.functions("np")[name](x, axis=axis, keepdims=keepdims)
+    return lambda x, axis, keepdims: _functions("np")[name](x, axis=axis, keepdims=keepdims)
 
 
 def _vector(x, ord, axis, keepdims):
-    total, absolute, power = _reduce("sum"), _core.functions("np")["abs"], _core.functions("np")["power"]
+    total, absolute, power = _reduce("sum"), _functions("np")["abs"], _functions("np")["power"]
     if ord is None or ord == 2 or ord == "fro":
-        return _core.functions("np")["sqrt"](total(x * x, axis, keepdims))
+        return _functions("np")["sqrt"](total(x * x, axis, keepdims))
     if ord == float("inf"):
         return _reduce("max")(absolute(x), axis, keepdims)
     if ord == float("-inf"):
@@ -39,7 +39,7 @@ def _matrix(x, ord, axis, keepdims):
         raise NotImplementedError(f"norm: matrix order {ord!r} needs singular values, which this version lacks; "
                                   "orders are None, 'fro', 1, -1, inf, -inf")
     inner, outer, name = sums[ord]
-    kept = _reduce(name)(_reduce("sum")(_core.functions("np")["abs"](x), inner, True), outer, True)
+    kept = _reduce(name)(_reduce("sum")(_functions("np")["abs"](x), inner, True), outer, True)
     return kept if keepdims else kept.squeeze(axis=axis)
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from .. import _core
+from ..registry import functions as _functions
 
 __all__ = ["sort", "argsort", "unique", "nonzero", "pad"]
 
-_npx = _core.functions("npx")
+_npx = _functions("npx")
 
 
 def _array(x):

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 
 from .. import _core
+from ..registry import functions as _functions
 
 __all__ = ["dot", "tensordot", "einsum"]
 
-_np = _core.functions("np")
+_np = _functions("np")
 
 
 def _array(x):

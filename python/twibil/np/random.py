@@ -8,10 +8,11 @@ import numpy as _onp
 
 from .. import _core
 from ..base import did_you_mean as _did_you_mean
+from ..registry import functions as _functions
 from .distributions import *  # noqa: F401,F403
 from .distributions import normal, uniform
 
-_np, _npx = _core.functions("np"), _core.functions("npx")
+_np, _npx = _functions("np"), _functions("npx")
 
 
 def seed(seed=None, ctx="all"):
@@ -38,7 +39,7 @@ def randint(low, high=None, size=None, dtype=None, ctx=None, device=None, out=No
         low, high = 0, low
     if high <= low:
         raise ValueError(f"randint: high must be above low; got low={low}, high={high}")
-    value = _core.functions("np.random")["randint"](int(low), int(high), size=size, dtype=dtype or "int64")
+    value = _functions("np.random")["randint"](int(low), int(high), size=size, dtype=dtype or "int64")
     return _into(value, out)
 
 

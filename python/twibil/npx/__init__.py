@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .. import _core
 from ..base import did_you_mean as _did_you_mean
+from ..registry import functions as _functions
 from ..context import (Context, Device, cpu, cpu_pinned, current_context, current_device, gpu,  # noqa: F401
                        gpu_memory_info, num_gpus)
 from ..util import (is_np_array, is_np_default_dtype, is_np_shape, reset_np, set_np, set_np_default_dtype,  # noqa: F401
@@ -11,7 +12,7 @@ from ..util import (is_np_array, is_np_default_dtype, is_np_shape, reset_np, set
 
 from .shapes import *  # noqa: E402,F401,F403
 
-globals().update((name, f) for name, f in _core.functions("npx").items() if "." not in name)
+globals().update((name, f) for name, f in _functions("npx").items() if "." not in name)
 
 from ..np import pad  # noqa: E402,F401
 from .calls import *  # noqa: E402,F401,F403

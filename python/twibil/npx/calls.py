@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .. import _core
 from ..base import did_you_mean
+from ..registry import functions as _functions
 
 __all__ = ["activation_function", "from_numpy", "from_dlpack", "to_dlpack_for_read",
            "to_dlpack_for_write"]
@@ -19,8 +20,8 @@ def activation_function(act_type: str):
     Raises ValueError for another name."""
     name = _ACTIVATIONS.get(act_type)
     for space in ("npx", "np"):
-        if name is not None and name in _core.functions(space):
-            return _core.functions(space)[name]
+        if name is not None and name in _functions(space):
+            return _functions(space)[name]
     raise ValueError(f"activation: {act_type!r} is not known.{did_you_mean(act_type, _ACTIVATIONS)} "
                      f"Known: {', '.join(_ACTIVATIONS)}")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as _onp
 
 from .. import _core as _core
+from ..registry import functions as _functions
 from ..np import random as _np_random
 from ..random import seed  # noqa: F401
 
@@ -31,5 +32,5 @@ def bernoulli(prob=None, logit=None, size=None, dtype=None, ctx=None):
     if (prob is None) == (logit is None):
         raise ValueError("bernoulli: exactly one of prob and logit is needed")
     if prob is None:
-        prob = _core.functions("npx")["sigmoid"](logit if isinstance(logit, _core.ndarray) else _core.array(logit))
+        prob = _functions("npx")["sigmoid"](logit if isinstance(logit, _core.ndarray) else _core.array(logit))
     return _np_random.bernoulli(prob, size=size, dtype=dtype)

@@ -6,6 +6,7 @@ import builtins
 import math
 
 from .. import _core
+from ..registry import functions as _functions
 from ..np import arange, matmul, where
 
 __all__ = ["batch_dot", "batch_flatten", "slice", "slice_axis", "slice_like", "sequence_mask", "sequence_last",
@@ -138,7 +139,7 @@ def topk(data, axis=-1, k=1, ret_typ="indices", is_ascend=False, dtype="float32"
     """The k largest (or smallest) elements along `axis` (None: of the flattened array), in order.
 
     ret_typ: 'indices' (of `dtype`), 'value', 'mask', or 'both': [values, indices]. ValueError for k above the size."""
-    one = _core.functions("npx")["topk_one"]
+    one = _functions("npx")["topk_one"]
     if ret_typ == "both":
         return [one(data, axis=axis, k=k, ret_typ=kind, is_ascend=is_ascend, dtype=dtype)
                 for kind in ("value", "indices")]
@@ -147,9 +148,9 @@ def topk(data, axis=-1, k=1, ret_typ="indices", is_ascend=False, dtype="float32"
 
 def sort(data, axis=-1, is_ascend=True):
     """The elements in rising (or falling) order along `axis`."""
-    return _core.functions("npx")["sort_axis"](data, axis=axis, is_ascend=is_ascend)
+    return _functions("npx")["sort_axis"](data, axis=axis, is_ascend=is_ascend)
 
 
 def argsort(data, axis=-1, is_ascend=True, dtype="float32"):
     """The order that sorts along `axis`, as `dtype`."""
-    return _core.functions("npx")["argsort_axis"](data, axis=axis, is_ascend=is_ascend).astype(dtype)
+    return _functions("npx")["argsort_axis"](data, axis=axis, is_ascend=is_ascend).astype(dtype)
