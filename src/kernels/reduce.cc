@@ -100,10 +100,17 @@ void fill_flat(DType t, void* dst, int64_t n, const Scalar& value) {
   fill(t, shape, dst, strides, value);
 }
 
-// Small contiguous arrays whose reduced axes are neighbours are the everyday case: planning would cost more than the
-// sum.
-bool split_small(Dims shape, Dims strides, AxisSet axes, SmallReduce& r) {
+// Small contiguous arrays are the everyday case: planning would cost more than the sum.
+bool is_small(const SmallReduce& r) {
+  int64_t size = r.outer * r.n * r.inner;
+  return size > 0 && size <= 8192 && (r.inner == 1 ? r.n <= kBlock : r.inner >= 4 && r.n <= 32);
+}
+
+}  // namespace
+
+bool split_contiguous(Dims shape, Dims strides, AxisSet axes, SmallReduce& r) {
   r.outer = r.n = r.inner = 1;
+  bool reduced = false;  // seen a reduced axis of more than one element
   int64_t expected = 1;
   for (size_t i = shape.size(); i-- > 0;) {
     int64_t d = shape[i];
@@ -113,15 +120,14 @@ bool split_small(Dims shape, Dims strides, AxisSet axes, SmallReduce& r) {
     if (axes >> i & 1) {
       if (r.outer != 1) return false;
       r.n *= d;
+      reduced = true;
     } else {
-      (r.n == 1 ? r.inner : r.outer) *= d;
+      (reduced ? r.outer : r.inner) *= d;
     }
   }
-  if (r.n == 1) std::swap(r.outer, r.inner);
-  return expected > 0 && expected <= 8192 && (r.inner == 1 ? r.n <= kBlock : r.inner >= 4 && r.n <= 32);
+  if (!reduced) std::swap(r.outer, r.inner);
+  return true;
 }
-
-}  // namespace
 
 ReduceJob plan_reduce(Fold fold, DType dtype, Accumulate type, Dims shape, const void* src, Dims strides, AxisSet axes,
                       Order order) {
@@ -151,7 +157,7 @@ void reduce(Reduction op, DType in, DType out, Dims shape, const void* src, Dims
   Accumulate type = truth ? Accumulate::int64 : accumulator_for(in, op == Reduction::mean);
   if (in == out && !truth && in == dtype_of_accumulator(type)) {
     SmallReduce small{fold_of(op), type, src, dst, 1, 1, 1};
-    if (split_small(shape, strides, axes, small)) {
+    if (split_contiguous(shape, strides, axes, small) && is_small(small)) {
       run_small_reduce(small);
       if (op == Reduction::mean) divide(type, dst, small.outer * small.inner, static_cast<double>(small.n));
       return;

@@ -41,5 +41,7 @@ ReduceJob plan_reduce(Fold fold, DType dtype, Accumulate type, Dims shape, const
                       Order order);
 void run_reduce(const ReduceJob& job);  // all outputs, in parallel
 void run_small_reduce(const SmallReduce& job);
+/// Sees a contiguous array whose reduced axes are neighbours as [outer, n, inner]; false when it is not one.
+bool split_contiguous(Dims shape, Dims strides, uint32_t axes, SmallReduce& r);
 
 }  // namespace twibil::kernels

@@ -331,8 +331,15 @@ template <class Op, class A> void reduce_small_as(const SmallReduce& r) {
 
 template <class Op, class A> void reduce_as(const ReduceJob& job) {
   bool columns = job.kept.inner_stride(0) == 1 && job.kept.inner() >= 4 && job.reduced.inner_stride(0) != 1;
-  if (columns) reduce_by_columns<Op, A>(job);
-  else reduce_by_rows<Op, A>(job);
+  int64_t n = job.reduced.inner();
+  bool plain_rows = !job.load && !job.center && job.reduced.rank == 1 && job.reduced.inner_stride(0) == 1 &&
+                    n <= kBlock && job.kept.rank == 1 && job.kept.inner_stride(0) == n;
+  if (columns) return reduce_by_columns<Op, A>(job);
+  if (!plain_rows) return reduce_by_rows<Op, A>(job);
+  parallel_for(job.outputs, std::max<int64_t>(8, kPiece / n / 8 * 8), [&](int64_t begin, int64_t end) {
+    const A* src = reinterpret_cast<const A*>(job.src) + begin * n;
+    reduce_small_as<Op, A>({job.fold, job.type, src, static_cast<A*>(job.dst) + begin, end - begin, n, 1});
+  });
 }
 
 template <class Op, class Job> void reduce_in_type(const Job& job) {

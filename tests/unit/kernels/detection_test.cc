@@ -25,9 +25,11 @@ struct DetectionCase {
   }
 };
 
+// Looked for from the current directory upwards: tests run in the checkout or in a build folder of it.
 std::string fixture_path() {
-  std::string here = __FILE__;
-  return here.substr(0, here.rfind("unit/")) + "fixtures/detection/cases.txt";
+  std::string path = "tests/fixtures/detection/cases.txt";
+  for (int up = 0; up < 6 && !std::ifstream(path).is_open(); ++up) path.insert(0, "../");
+  return path;
 }
 
 std::vector<DetectionCase> cases_of(const std::string& op) {
