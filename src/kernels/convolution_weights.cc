@@ -19,7 +19,7 @@
 namespace twibil::kernels {
 namespace {
 
-constexpr int64_t kPanelBytes = 24 << 10;           // what a tile reads of the strip stays in the L1 cache
+constexpr int64_t kPanelBytes = 96 << 10;           // what a tile reads of the strip comes from near caches
 constexpr int64_t kMostParts = 8;
 constexpr int64_t kPartBytes = int64_t{64} << 20;   // of all partial sums together
 constexpr int64_t kThreadWork = int64_t{1} << 19;
@@ -185,11 +185,14 @@ void finish(const Plan<T>& p, const T* sums, int64_t parts, int64_t part_step, T
                [&](int64_t begin, int64_t end) {
     for (int64_t m = begin; m < end; ++m) {
       for (int64_t product = 0; product < p.products(); ++product) {
-        for (int64_t n = 0; n < p.width; ++n) {
-          const T* from = sums + (product * p.rows + m) * p.width + n;
-          T sum = from[0];
-          for (int64_t part = 1; part < parts; ++part) sum += from[part * part_step];
-          dw[(m * p.channels + n % p.channels) * taps + product * row_taps + n / p.channels] = sum;
+        const T* from = sums + (product * p.rows + m) * p.width;
+        for (int64_t tap = 0; tap < row_taps; ++tap, from += p.channels) {
+          T* to = dw + m * p.channels * taps + product * row_taps + tap;
+          for (int64_t c = 0; c < p.channels; ++c) {
+            T sum = from[c];
+            for (int64_t part = 1; part < parts; ++part) sum += from[part * part_step + c];
+            to[c * taps] = sum;
+          }
         }
       }
     }
