@@ -45,7 +45,7 @@ def main(argv=None) -> int:
     """Returns the exit status."""
     args = arguments(argv)
     settings = dataclasses.replace(Settings(), steps=args.steps, batch=args.batch, side=args.side,
-                                   held_out=args.held_out, seed=args.seed, warmup_steps=min(75, args.steps // 10))
+                                   held_out=args.held_out, seed=args.seed, warmup_steps=max(1, args.steps // 20))
     args.out.mkdir(parents=True, exist_ok=True)
     state, model = args.out / "checkpoint.params", args.out / "tiny_ssd.params"
     if args.fresh:

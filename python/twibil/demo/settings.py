@@ -15,9 +15,9 @@ class Settings:
     min_size: float = 0.3  # longer side of a garment, in parts of the picture's
     max_size: float = 0.7
     batch: int = 8  # small: with so few pictures, steps are what counts
-    steps: int = 1500
+    steps: int = 1200
     learning_rate: float = 0.0015
-    warmup_steps: int = 75
+    warmup_steps: int = 60
     box_weight: float = 1.0
     seed: int = 1
     held_out: int = 300  # pictures for the mean average precision
