@@ -30,6 +30,12 @@ struct ReshapeAttrs {
   IntList newshape;
   bool reverse = false;
 };
+struct EyeAttrs {
+  int64_t N = 0;
+  Maybe<int64_t> M;
+  int64_t k = 0;
+  Maybe<DType> dtype;
+};
 struct TransposeAttrs {
   Maybe<IntList> axes;
 };
@@ -51,7 +57,7 @@ TW_UNARY_FORMS(TW_DECLARE)
 TW_BINARY_FORMS(TW_DECLARE)
 TW_UNARY_FORMS(TW_FORM_1)
 TW_BINARY_FORMS(TW_FORM_2)
-TW_DECLARE(sum) TW_DECLARE(mean) TW_DECLARE(cast) TW_DECLARE(reshape) TW_DECLARE(transpose) TW_DECLARE(expand_dims) TW_DECLARE(where) TW_DECLARE(swapaxes) TW_DECLARE(broadcast_to)
+TW_DECLARE(sum) TW_DECLARE(mean) TW_DECLARE(cast) TW_DECLARE(reshape) TW_DECLARE(transpose) TW_DECLARE(expand_dims) TW_DECLARE(where) TW_DECLARE(swapaxes) TW_DECLARE(broadcast_to) TW_DECLARE(eye)
 
 inline Val sum(const Val& x, Maybe<IntList> axis = {}, bool keepdims = false) { return apply(op_sum, SumAttrs{axis, {}, keepdims}, {x}); }
 inline Val mean(const Val& x, Maybe<IntList> axis = {}, bool keepdims = false) { return apply(op_mean, SumAttrs{axis, {}, keepdims}, {x}); }

@@ -30,12 +30,6 @@ struct LinspaceAttrs {
   bool endpoint = true;
   Maybe<DType> dtype;
 };
-struct EyeAttrs {
-  int64_t N = 0;
-  Maybe<int64_t> M;
-  int64_t k = 0;
-  Maybe<DType> dtype;
-};
 struct TriAttrs {
   int64_t k = 0;
 };
