@@ -6,12 +6,14 @@ import os
 
 from . import _core
 from .base import describe
+from .util import is_np_shape
 
 
 def save_params(fname, data) -> None:
     """Writes an array, a list of arrays or a dict of named arrays in MXNet's `.params` format, atomically.
 
-    Raises TypeError for anything else, OSError where the file cannot be written."""
+    MXNet itself reads a file only in the mode it was written in; here that is what `is_np_shape()` says. Raises TypeError
+    for anything else, OSError where the file cannot be written."""
     if isinstance(data, _core.ndarray):
         names, arrays = [], [data]
     elif isinstance(data, dict):
@@ -26,7 +28,7 @@ def save_params(fname, data) -> None:
     for i, a in enumerate(arrays):
         if not isinstance(a, _core.ndarray):
             raise TypeError(f"save: {repr(names[i]) if names else f'element {i}'} must be an array; got {describe(a)}")
-    _core.save_params(os.fspath(fname), names, arrays)
+    _core.save_params(os.fspath(fname), names, arrays, legacy=not is_np_shape())
 
 
 def load_params(fname):
