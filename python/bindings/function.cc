@@ -41,7 +41,7 @@ const Universal& universal() {
   return u;
 }
 
-constexpr int kMaxArrays = 64;
+constexpr int kFewArrays = 16;  // kept in place; every operator with named inputs has fewer
 constexpr size_t kAttrRoom = 2048;
 
 /// The arguments of one call while they are sorted.
@@ -98,8 +98,10 @@ class Arguments {
   PyObject* run() {
     for (int k = 0; k < op_.attrs.count; ++k)
       TW_CHECK(!op_.attrs.fields[k].required || set_[k], type, op_.name, ": argument ", op_.attrs.fields[k].name, " is missing. ", op_.attrs.fields[k].doc);
-    Value* in[kMaxArrays];
-    for (int i = 0; i < count_; ++i) in[i] = arrays_[i].get();
+    Value* few[kFewArrays];
+    std::vector<Value*> many(more_.empty() ? 0 : static_cast<size_t>(count_));
+    Value** in = more_.empty() ? few : many.data();
+    for (int i = 0; i < count_; ++i) in[i] = (i < kFewArrays ? arrays_[i] : more_[static_cast<size_t>(i - kFewArrays)]).get();
     return call_op(op_, op_.attrs.size ? attrs_ : nullptr, {in, static_cast<size_t>(count_)}, given_ ? outs_ : nullptr);
   }
 
@@ -143,9 +145,11 @@ class Arguments {
     count_ = std::max(count_, k + 1);
   }
   void append(PyObject* o) {
-    TW_CHECK(count_ < kMaxArrays, value, op_.name, ": takes at most ", kMaxArrays, " arrays");
     count_ = std::max(count_, inputs_ - 1);
-    arrays_[count_++] = require_operand(o, op_.name, op_.in[inputs_ - 1].name);
+    Val v = require_operand(o, op_.name, op_.in[inputs_ - 1].name);
+    if (count_ < kFewArrays) arrays_[count_] = std::move(v);
+    else more_.push_back(std::move(v));
+    ++count_;
   }
   void spread(PyObject* sequence) {
     if (is_array(sequence) || !(PyList_Check(sequence) || PyTuple_Check(sequence))) {
@@ -186,7 +190,8 @@ class Arguments {
   int inputs_;
   int count_ = 0;
   bool given_ = false;
-  Val arrays_[kMaxArrays];
+  Val arrays_[kFewArrays];
+  std::vector<Val> more_;
   Value* outs_[6] = {};
   bool set_[32] = {};
   alignas(16) std::byte attrs_[kAttrRoom];

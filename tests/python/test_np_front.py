@@ -239,6 +239,40 @@ def test_switches():
         npx.set_np(shape=False)
 
 
+def test_many_arrays():
+    xs = [np.full((2, 3), i) for i in range(300)]
+    xs[-1].attach_grad()
+    with autograd.record():
+        y = np.stack(xs).sum() + (np.concatenate(xs, axis=1) * 2).sum()
+    y.backward()
+    assert np.stack(xs).shape == (300, 2, 3) and xs[-1].grad.tolist() == [[3, 3, 3]] * 2
+
+
+def test_legacy_operators():
+    nd, x = mx.nd, np.array(CUBE)
+    assert nd.Flatten(x).shape == (2, 12) and nd.sum(x, axis=1, exclude=True).shape == (3,)
+    assert nd.reshape(x, shape=(0, -1)).shape == (2, 12) and nd.Reshape(x, shape=(-3, -2)).shape == (6, 4)
+    assert nd.reshape(x, shape=(0, 0, -4, 2, -1)).shape == (2, 3, 2, 2) and nd.reshape(
+        x, shape=(-1, 0), reverse=True
+    ).shape == (6, 4)
+    assert [p.shape for p in nd.SliceChannel(x, num_outputs=3, axis=1, squeeze_axis=True)] == [(2, 4)] * 3
+    assert nd.broadcast_greater(x, 0 * x).asnumpy().tolist() == (CUBE > 0).astype("float32").tolist()
+    onp.testing.assert_allclose(nd.add_n(x, x, x).asnumpy(), 3 * CUBE, rtol=1e-6)
+    onp.testing.assert_allclose(nd.softmin(x).asnumpy().sum(-1), 1, rtol=1e-5)
+    onp.testing.assert_allclose(nd.L2Normalization(x).asnumpy().reshape(2, -1).__pow__(2).sum(1), 1, rtol=1e-4)
+    onp.testing.assert_allclose(
+        nd.linalg_gemm2(x, x, transpose_b=True).asnumpy(), CUBE @ CUBE.swapaxes(1, 2), rtol=1e-4, atol=1e-5
+    )
+    assert nd.boolean_mask(x, np.array([0, 1])).shape == (1, 3, 4) and nd.broadcast_axis(
+        x[:, :1], axis=1, size=5
+    ).shape == (2, 5, 4)
+    assert str(nd.argmax(x, axis=1).dtype) == "float32" and nd.size_array(x).tolist() == [24]
+    mean, var = nd.moments(x, axes=(0, 2))
+    onp.testing.assert_allclose(var.asnumpy(), CUBE.var((0, 2)), rtol=1e-4)
+    with pytest.raises(ValueError, match="more axes than shape"):
+        nd.reshape(np.ones((2,)), shape=(0, 0))
+
+
 def test_legacy_namespace():
     x = mx.nd.array([[1, -2]])
     assert mx.nd.relu(x).tolist() == [[1, 0]] and isinstance(x, mx.nd.NDArray)

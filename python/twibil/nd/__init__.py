@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`mx.nd`: MXNet's older array namespace. Arrays are the same type as `mx.np`'s, and operators are found by name in
-the registry's `nd`, `npx` and `np` spaces, so `F.relu(x)` in a `hybrid_forward` works."""
+"""`mx.nd`: MXNet's older array namespace. Arrays are the same type as `mx.np`'s. A name is looked for in `legacy`,
+then in the registry's `nd`, `npx` and `np` spaces, so `F.relu(x)` in a `hybrid_forward` works."""
 from __future__ import annotations
+
+import importlib as _importlib
 
 from .. import _core, np, npx  # noqa: F401
 from ..base import did_you_mean as _did_you_mean
@@ -9,6 +11,7 @@ from ..registry import functions as _functions
 from ..np import random  # noqa: F401
 from ..serialization import load_params as load, save_params as save  # noqa: F401
 
+legacy = _importlib.import_module(__name__ + ".legacy")
 NDArray = _core.ndarray
 waitall = _core.waitall
 
@@ -51,6 +54,8 @@ def stack(*data, axis=0):
 def __getattr__(name: str):
     if name.startswith("__"):
         raise AttributeError(name)
+    if name in vars(legacy) and not name.startswith("_"):
+        return vars(legacy)[name]
     for space in ("nd", "npx", "np"):
         found = _functions(space).get(name)
         if found is not None:
@@ -58,5 +63,5 @@ def __getattr__(name: str):
     for module in (npx, np):
         if name in vars(module):
             return vars(module)[name]
-    known = [n for s in ("nd", "npx", "np") for n in _functions(s)]
+    known = [*vars(legacy)] + [n for s in ("nd", "npx", "np") for n in _functions(s)]
     raise AttributeError(f"mx.nd has no attribute {name!r}.{_did_you_mean(name, known)}")

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators of MXNet 1 under their older names and with their older arguments, written with today's."""
+from __future__ import annotations
+
+from .. import np, npx
+
+Flatten = flatten = npx.batch_flatten
+BlockGrad = stop_gradient = npx.stop_gradient
+SequenceMask, SequenceLast, SequenceReverse = npx.sequence_mask, npx.sequence_last, npx.sequence_reverse
+
+
+def _comparison(function, name: str):
+    def compare(lhs, rhs):
+        return function(lhs, rhs).astype("float32")
+    compare.__name__, compare.__doc__ = name, f"`{function.__name__}` elementwise, as float32 0 and 1."
+    return compare
+
+
+for _old, _new in (("equal", "equal"), ("not_equal", "not_equal"), ("greater", "greater"),
+                   ("greater_equal", "greater_equal"), ("lesser", "less"), ("lesser_equal", "less_equal"),
+                   ("logical_and", "logical_and"), ("logical_or", "logical_or"), ("logical_xor", "logical_xor")):
+    globals()["broadcast_" + _old] = globals()[_old] = _comparison(getattr(np, _new), _old)
+
+
+def add_n(*args):
+    """The sum of arrays of one shape."""
+    total = args[0]
+    for x in args[1:]:
+        total = total + x
+    return total
+
+
+ElementWiseSum = add_n
+
+
+def _excluding(name: str):
+    function = getattr(np, name)
+
+    def reduce(data, axis=None, keepdims=False, exclude=False):
+        if exclude:
+            kept = (axis,) if isinstance(axis, int) else tuple(axis or ())
+            kept = {a % data.ndim for a in kept}
+            axis = tuple(i for i in range(data.ndim) if i not in kept)
+        return function(data, axis=axis, keepdims=keepdims)
+    reduce.__name__ = name
+    reduce.__doc__ = f"`mx.np.{name}` over `axis`, or over all axes but these with `exclude`."
+    return reduce
+
+
+sum, mean, prod, max, min = (_excluding(n) for n in ("sum", "mean", "prod", "max", "min"))
+sum_axis, max_axis, min_axis = sum, max, min
+
+
+def argmax(data, axis=None, keepdims=False):
+    """The position of the largest element along `axis`, float32."""
+    return np.argmax(data, axis=axis, keepdims=keepdims).astype("float32")
+
+
+def argmin(data, axis=None, keepdims=False):
+    """The position of the smallest element along `axis`, float32."""
+    return np.argmin(data, axis=axis, keepdims=keepdims).astype("float32")
+
+
+def argmax_channel(data):
+    """`argmax` along axis 1."""
+    return argmax(data, axis=1)
+
+
+def split(data, num_outputs, axis=1, squeeze_axis=False):
+    """Equal parts along `axis`, as a list (an array for one part); with `squeeze_axis` without that axis of size 1."""
+    parts = np.split(data, num_outputs, axis=axis)
+    parts = [p.squeeze(axis=axis) for p in parts] if squeeze_axis else parts
+    return parts[0] if len(parts) == 1 else parts
+
+
+SliceChannel = split
+
+
+def split_v2(ary, indices_or_sections, axis=0, squeeze_axis=False):
+    """Parts of equal size, or cut at indices, along `axis`."""
+    parts = np.split(ary, indices_or_sections, axis=axis)
+    return [p.squeeze(axis=axis) for p in parts] if squeeze_axis else parts
+
+
+def reshape(data, shape=None, reverse=False, **_):
+    """Another shape, where 0 keeps the input's size at that place, -1 is inferred, -2 copies the remaining sizes, -3
+    joins the next two, and -4 splits the next one into the two sizes that follow. ValueError where sizes do not fit."""
+    if reverse:
+        turned = [int(s) for s in shape][::-1]
+        sizes = _sizes(data.shape[::-1], turned)[::-1]
+    else:
+        sizes = _sizes(data.shape, [int(s) for s in shape])
+    return np.reshape(data, tuple(sizes))
+
+
+Reshape = reshape
+
+
+def _sizes(old: tuple, codes: list) -> list:
+    """The sizes that the codes of a legacy reshape stand for."""
+    sizes, place, i = [], 0, 0
+    while i < len(codes):
+        code = codes[i]
+        if code == 0:
+            sizes.append(_at(old, place))
+        elif code == -2:
+            sizes.extend(old[place:])
+            place = len(old)
+        elif code == -3:
+            sizes.append(_at(old, place) * _at(old, place + 1))
+            place += 1
+        elif code == -4:
+            first, second = codes[i + 1], codes[i + 2]
+            whole = _at(old, place)
+            first = whole // second if first == -1 else first
+            sizes += [first, whole // first if second == -1 else second]
+            i += 2
+        else:
+            sizes.append(code)
+        place += 1 if code not in (-2,) else 0
+        i += 1
+    return sizes
+
+
+def _at(old: tuple, place: int) -> int:
+    if place >= len(old):
+        raise ValueError(f"reshape: the codes need more axes than shape {list(old)} has")
+    return old[place]
+
+
+def broadcast_axis(data, axis=(), size=()):
+    """Axes of size 1 repeated to the given sizes."""
+    axes = (axis,) if isinstance(axis, int) else tuple(axis)
+    sizes = (size,) if isinstance(size, int) else tuple(size)
+    shape = list(data.shape)
+    for a, n in zip(axes, sizes):
+        shape[a] = n
+    return np.broadcast_to(data, tuple(shape))
+
+
+def softmin(data, axis=-1):
+    """`softmax` of the negative."""
+    return npx.softmax(-data, axis=axis)
+
+
+def SoftmaxActivation(data, mode="instance"):
+    """`softmax` over all but the first axis ('instance'), or over axis 1 ('channel')."""
+    if mode == "channel":
+        return npx.softmax(data, axis=1)
+    return npx.softmax(npx.batch_flatten(data), axis=-1).reshape(data.shape)
+
+
+def L2Normalization(data, eps=1e-10, mode="instance"):
+    """Divided by the Euclidean norm of each example ('instance'), of each pixel over channels ('channel'), or of each
+    channel ('spatial')."""
+    axes = {"instance": tuple(range(1, data.ndim)), "channel": (1,), "spatial": tuple(range(2, data.ndim))}.get(mode)
+    if axes is None:
+        raise ValueError(f"L2Normalization: mode must be 'instance', 'channel' or 'spatial'; got {mode!r}")
+    return data / np.sqrt(np.sum(data * data, axis=axes, keepdims=True) + eps)
+
+
+def moments(data, axes=None, keepdims=False):
+    """Mean and (biased) variance over axes."""
+    return [np.mean(data, axis=axes, keepdims=keepdims), np.var(data, axis=axes, keepdims=keepdims)]
+
+
+def boolean_mask(data, index, axis=0):
+    """The slices of `data` along axis 0 where `index` is not zero."""
+    if axis != 0:
+        raise NotImplementedError(f"boolean_mask: only axis 0 exists here; got {axis}")
+    return data[index != 0]
+
+
+def linalg_gemm2(A, B, transpose_a=False, transpose_b=False, alpha=1.0, axis=-2):
+    """alpha * A B over the last two axes, each turned first on request."""
+    a = A.swapaxes(-1, -2) if transpose_a else A
+    b = B.swapaxes(-1, -2) if transpose_b else B
+    return np.matmul(a, b) if alpha == 1 else alpha * np.matmul(a, b)
+
+
+def softmax_cross_entropy(data, label):
+    """The sum of -log(softmax(data)) at the labels, one number in an array of shape (1,)."""
+    return -npx.pick(npx.log_softmax(data, axis=-1), label).sum().reshape(1)
+
+
+def nansum(data, axis=None, keepdims=False):
+    """The sum of the elements that are not NaN."""
+    return np.where(np.isnan(data), np.zeros_like(data), data).sum(axis=axis, keepdims=keepdims)
+
+
+def size_array(data):
+    """The number of elements, int64, shape (1,)."""
+    return np.array([data.size], dtype="int64")
