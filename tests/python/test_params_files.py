@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """`.params` files that MXNet 1.9.1 wrote are read, and files of ours have the layout that it reads."""
+import os
+import subprocess
+import sys
+import time
+
 import numpy as onp
 import pytest
 
@@ -91,3 +96,50 @@ def test_views_are_written_as_they_look(tmp_path):
     back = load_params(tmp_path / "a")
     onp.testing.assert_array_equal(back["columns"].asnumpy(), a.asnumpy().T)
     onp.testing.assert_array_equal(back["part"].asnumpy(), a.asnumpy()[::2, 1::2])
+
+
+WRITE_FOR_EVER = """
+import sys, twibil as mx
+from twibil.serialization import save_params
+n = 0
+while True:
+    save_params(sys.argv[1], {"w": mx.np.full((300, 300), n), "b": mx.np.full((7,), n)})
+    n += 1
+    print(n, flush=True)
+"""
+
+
+def test_killed_writers_leave_a_whole_file(tmp_path):
+    path = tmp_path / "a.params"
+    for attempt in range(8):
+        with subprocess.Popen([sys.executable, "-c", WRITE_FOR_EVER, str(path)], stdout=subprocess.PIPE) as writer:
+            writer.stdout.readline()
+            time.sleep(0.01 + 0.007 * attempt)
+            writer.kill()
+        arrays = load_params(path)  # its checksum is right, too
+        values = {v for a in arrays.values() for v in onp.unique(a.asnumpy()).tolist()}
+        assert len(values) == 1
+    left = [name for name in os.listdir(tmp_path) if name != "a.params"]
+    assert all(name.startswith("a.params.tmp-") for name in left)
+
+
+TOO_LARGE = """
+import resource, sys, twibil as mx
+from twibil.serialization import save_params
+resource.setrlimit(resource.RLIMIT_FSIZE, (10000, 10000))
+try:
+    save_params(sys.argv[1], {"w": mx.np.ones((100, 100))})
+except OSError as error:
+    sys.exit(0 if "File too large" in str(error) else str(error))
+sys.exit("nothing was raised")
+"""
+
+
+def test_full_disk_leaves_the_old_file(tmp_path):
+    path = tmp_path / "a.params"
+    save_params(path, {"w": mx.np.array([1.0, 2.0])})
+    before = path.read_bytes()
+    done = subprocess.run([sys.executable, "-c", TOO_LARGE, str(path)], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert path.read_bytes() == before
+    assert os.listdir(tmp_path) == ["a.params"]
