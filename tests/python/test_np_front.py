@@ -124,7 +124,7 @@ def test_errors():
     x = np.array(A)
     with pytest.raises(ValueError, match="does not divide into 3 equal sections; array_split"):
         np.split(x, 3, axis=1)
-    with pytest.raises(IndexError, match="axis 2 is out of range"):
+    with pytest.raises(ValueError, match="axis 2 is out of range"):
         np.split(x, 2, axis=2)
     with pytest.raises(ValueError, match="indexing must be"):
         np.meshgrid(x[0], x[0], indexing="yx")

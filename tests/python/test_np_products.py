@@ -53,9 +53,9 @@ def test_tensordot(axes):
 
 
 def test_tensordot_errors():
-    with pytest.raises(ValueError, match="equal sizes"):
+    with pytest.raises(ValueError, match="axis 1 of the first array has size 3"):
         np.tensordot(np.ones((2, 3)), np.ones((2, 3)), axes=1)
-    with pytest.raises(IndexError, match="axis 5 is out of range"):
+    with pytest.raises(ValueError, match="axis 5 is out of range"):
         np.tensordot(np.ones((2, 3)), np.ones((3, 2)), axes=([5], [0]))
 
 
@@ -83,13 +83,13 @@ def test_einsum(text, shapes):
 
 def test_einsum_errors():
     x = np.ones((2, 3))
-    with pytest.raises(ValueError, match="2 terms for 1 arrays"):
+    with pytest.raises(ValueError, match="name 2 arrays; got 1"):
         np.einsum("ij,jk", x)
-    with pytest.raises(ValueError, match="does not fit shape"):
+    with pytest.raises(ValueError, match="give array 0 3 axes"):
         np.einsum("ijk->i", x)
-    with pytest.raises(ValueError, match="has sizes 3 and 2"):
+    with pytest.raises(ValueError, match="einsum"):
         np.einsum("ij,ji->i", x, x)
-    with pytest.raises(ValueError, match="new or repeated"):
+    with pytest.raises(ValueError, match="axis in the result that no array has"):
         np.einsum("ij->ik", x)
 
 
@@ -110,7 +110,7 @@ def test_batch_dot():
     close(
         npx.batch_dot(np.array(x.swapaxes(1, 2)), np.array(y), transpose_a=True, transpose_b=True), x @ y.swapaxes(1, 2)
     )
-    with pytest.raises(ValueError, match="batch_dot: stacks"):
+    with pytest.raises(ValueError, match="batch_dot: a and b must have shape"):
         npx.batch_dot(np.ones((2, 3)), np.ones((3, 2)))
 
 

@@ -62,7 +62,7 @@ def _pieces(ary, cuts: list, axis: int) -> list:
 
 def _check_axis(ary, axis: int, name: str) -> None:
     if not -ary.ndim <= axis < ary.ndim:
-        raise IndexError(f"{name}: axis {axis} is out of range for {describe(ary)}")
+        raise ValueError(f"{name}: axis {axis} is out of range for {describe(ary)}")
 
 
 def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0, ctx=None, device=None):
@@ -95,7 +95,7 @@ def where(condition, x=None, y=None):
 def split(ary, indices_or_sections, axis=0):
     """A list of views: equal sections, or pieces cut at the given indices.
 
-    Raises ValueError where the axis does not divide, IndexError for an axis out of range."""
+    Raises ValueError where the axis does not divide or does not exist."""
     _check_axis(ary, axis, "split")
     return _pieces(ary, _cuts(ary, indices_or_sections, axis, "split", True), axis)
 

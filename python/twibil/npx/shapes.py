@@ -7,21 +7,11 @@ import math
 
 from .. import _core
 from ..registry import functions as _functions
-from ..np import arange, matmul, where
+from ..np import arange, where
 
-__all__ = ["batch_dot", "batch_flatten", "slice", "slice_axis", "slice_like", "sequence_mask", "sequence_last",
+__all__ = ["batch_flatten", "slice", "slice_axis", "slice_like", "sequence_mask", "sequence_last",
            "sequence_reverse", "arange_like", "stop_gradient", "shape_array", "index_update", "index_add", "topk",
            "sort", "argsort"]
-
-
-def batch_dot(a, b, transpose_a=False, transpose_b=False):
-    """The matrix product of each pair of matrices of two stacks (batch, n, m) and (batch, m, k).
-
-    transpose_a, transpose_b: matrices are turned first. ValueError where sizes do not fit."""
-    if a.ndim != 3 or b.ndim != 3 or a.shape[0] != b.shape[0]:
-        raise ValueError("batch_dot: stacks (batch, n, m) and (batch, m, k) are needed; got shapes "
-                         f"{list(a.shape)} and {list(b.shape)}")
-    return matmul(a.swapaxes(1, 2) if transpose_a else a, b.swapaxes(1, 2) if transpose_b else b)
 
 
 def batch_flatten(x):
