@@ -18,7 +18,7 @@ from .scenes import make_scenes, to_input
 from .settings import Settings
 
 
-def evaluate(net, settings, batch=50):
+def evaluate(net, settings, batch=20):
     """mAP@0.5 on the held-out pictures, and each class's part."""
     scenes = make_scenes(settings, training=False)
     detections, truths = [], []

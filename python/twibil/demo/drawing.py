@@ -14,7 +14,7 @@ TILE = 320  # sides of a picture in the grid; the network sees the same scene in
 GAP = 8
 
 
-def draw_detections(path, net, settings, rows=3, columns=4, first=0, score=0.5) -> None:
+def draw_detections(path, net, settings, rows=3, columns=4, first=0, score=0.4) -> None:
     """A grid of held-out pictures with the boxes, names and scores of what the network found."""
     sharp = make_scenes(settings, training=False, side=TILE)
     seen = make_scenes(settings, training=False)
@@ -31,7 +31,7 @@ def draw_detections(path, net, settings, rows=3, columns=4, first=0, score=0.5) 
     mx.image.imwrite(str(path), mx.np.array(grid))
 
 
-def _smooth(values, width=50):
+def _smooth(values, width=25):
     """The mean of the last `width` values at every step."""
     total = onp.cumsum(onp.concatenate([[0.0], values]))
     end = onp.arange(1, len(values) + 1)
@@ -49,10 +49,10 @@ def draw_training(path, settings, progress, map50: float) -> None:
     for name, color in (("class", "tab:blue"), ("box", "tab:orange")):
         values = onp.array(progress[f"{name}_losses"])
         axes.plot(pictures, values, color=color, alpha=0.2, linewidth=0.8)
-        axes.plot(pictures, _smooth(values), color=color, label=f"{name} loss (mean of 50 steps)")
-    axes.set(xlabel="training pictures", ylabel="loss per garment's anchor", ylim=(0, None), xlim=(0, None),
+        axes.plot(pictures, _smooth(values), color=color, label=f"{name} loss (mean of 25 steps)")
+    axes.set(xlabel="training pictures", ylabel="loss per garment's anchor", yscale="log", xlim=(0, None),
              title=f"TinySSD on garments: mAP@0.5 {map50:.3f} on held-out pictures after {progress['seconds']:.0f} s")
-    axes.grid(alpha=0.3)
+    axes.grid(alpha=0.3, which="both")
     axes.legend()
     figure.savefig(path)
     pyplot.close(figure)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 
 from .. import _core
 from ..base import describe
@@ -40,11 +39,4 @@ def imwrite(filename, picture) -> None:
     if extension not in (".png", ".jpg", ".jpeg"):
         raise ValueError(f"imwrite: the name must end in .png, .jpg or .jpeg; got {name!r}")
     data = _core.encode_image(picture, ".png" if extension == ".png" else ".jpg")
-    handle, temporary = tempfile.mkstemp(dir=os.path.dirname(os.path.abspath(name)))
-    try:
-        with os.fdopen(handle, "wb") as f:
-            f.write(data)
-        os.replace(temporary, name)
-    except BaseException:
-        os.unlink(temporary)
-        raise
+    _core.write_file(name, data)
