@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Networks for C++: layers that know their parameters, losses, optimizers, and files that Python's gluon reads too.
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "twibil/array.h"
+
+namespace twibil::nn {
+
+/// A trainable array with its name; `shape` may be unknown until the first call (then the array is empty).
+struct Parameter {
+  std::string name;
+  Array data;
+  bool trained = true;  // false: running statistics
+};
+
+/// Something that maps an array to an array. Copies share their parameters.
+class Layer {
+ public:
+  virtual ~Layer() = default;
+  virtual Array operator()(const Array& x) = 0;
+  /// Appends "<prefix>weight" and so on; parameters that wait for their first input are left out.
+  virtual void collect(const std::string& prefix, std::vector<Parameter>& into) const { (void)prefix, (void)into; }
+  std::vector<Parameter> parameters() const {
+    std::vector<Parameter> all;
+    collect("", all);
+    return all;
+  }
+};
+using LayerPointer = std::shared_ptr<Layer>;
+
+/// y = x W^T + b; the input size is known at the first call. Weights start uniform in +-sqrt(3 / ((in + out) / 2)) (Xavier).
+LayerPointer dense(int64_t units, bool flatten = true);
+/// 2-D convolution on (batch, channels, height, width).
+LayerPointer conv2d(int64_t channels, int64_t kernel, int64_t stride = 1, int64_t padding = 0);
+LayerPointer batch_norm(double momentum = 0.9, double eps = 1e-5);
+LayerPointer relu();
+LayerPointer max_pool2d(int64_t size, int64_t stride = 0);  // stride 0: size
+LayerPointer global_max_pool2d();
+LayerPointer dropout(double p);
+LayerPointer function(std::function<Array(const Array&)> f);
+/// Layers one after the other; their parameters are named "0.weight", "1.bias" ... as gluon's Sequential does.
+LayerPointer sequential(std::vector<LayerPointer> layers);
+
+/// -log softmax(x)[label] for (batch, ..., classes) and labels without the last axis; one number per sample, the mean of its rest.
+Array softmax_cross_entropy(const Array& x, const Array& label);
+/// |x - y|, averaged per sample.
+Array l1_loss(const Array& x, const Array& y);
+/// (x - y)^2 / 2, averaged per sample.
+Array l2_loss(const Array& x, const Array& y);
+
+/// Steps of all trained parameters. The gradient is divided by the batch size.
+class Optimizer {
+ public:
+  virtual ~Optimizer() = default;
+  void step(const Layer& net, int64_t batch_size);
+  double learning_rate;
+
+ protected:
+  explicit Optimizer(double rate) : learning_rate(rate) {}
+  virtual void update(size_t index, Array& weight, const Array& grad, double rescale) = 0;
+};
+std::unique_ptr<Optimizer> sgd(double learning_rate, double momentum = 0, double weight_decay = 0);
+std::unique_ptr<Optimizer> adam(double learning_rate, double beta1 = 0.9, double beta2 = 0.999, double epsilon = 1e-8);
+
+/// MXNet's .params format, written whole or not at all.
+void save_parameters(const Layer& net, const std::string& path);
+/// The network must have seen an input (so that shapes are known); names and shapes must agree, else nothing changes.
+void load_parameters(const Layer& net, const std::string& path);
+
+}  // namespace twibil::nn

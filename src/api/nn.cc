@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "twibil/nn.h"
+
+#include <cmath>
+
+#include "api/io/params_file.h"
+#include "ir/registry.h"
+
+namespace twibil::nn {
+
+namespace {
+
+/// Uniform in +-sqrt(3 / average of fan in and fan out): Glorot and Bengio, 2010.
+Array xavier(const Shape& shape) {
+  double window = 1;
+  for (int i = 2; i < shape.rank(); ++i) window *= static_cast<double>(shape[i]);
+  double bound = std::sqrt(3.0 / ((static_cast<double>(shape[0]) + static_cast<double>(shape[1])) * window / 2));
+  Array w = call("random_uniform", {}, {{"low", -bound}, {"high", bound}, {"size", std::vector<int64_t>(shape.begin(), shape.end())}});
+  w.attach_grad();
+  return w;
+}
+Array constant(int64_t n, double value, bool trained = true) {
+  Array a = Array::full({n}, value);
+  if (trained) a.attach_grad();
+  return a;
+}
+
+class Dense final : public Layer {
+ public:
+  Dense(int64_t units, bool flatten) : units_(units), flatten_(flatten) {}
+  Array operator()(const Array& x) override {
+    if (!weight_) {
+      int64_t inputs = flatten_ ? x.size() / std::max<int64_t>(1, x.dim(0)) : x.dim(-1);
+      weight_ = xavier(Shape{units_, inputs});
+      bias_ = constant(units_, 0);
+    }
+    return call("fully_connected", {x, weight_, bias_}, {{"flatten", flatten_}});
+  }
+  void collect(const std::string& prefix, std::vector<Parameter>& into) const override {
+    if (!weight_) return;
+    into.push_back({prefix + "weight", weight_});
+    into.push_back({prefix + "bias", bias_});
+  }
+
+ private:
+  int64_t units_;
+  bool flatten_;
+  Array weight_, bias_;
+};
+
+class Conv2d final : public Layer {
+ public:
+  Conv2d(int64_t channels, int64_t kernel, int64_t stride, int64_t padding) : channels_(channels), kernel_(kernel), stride_(stride), padding_(padding) {}
+  Array operator()(const Array& x) override {
+    if (!weight_) {
+      TW_CHECK(x.rank() == 4, value, "conv2d: x must have shape (batch, channels, height, width); got ", x.shape());
+      weight_ = xavier(Shape{channels_, x.dim(1), kernel_, kernel_});
+      bias_ = constant(channels_, 0);
+    }
+    return call("convolution", {x, weight_, bias_},
+                {{"kernel", std::vector<int64_t>{kernel_, kernel_}}, {"stride", std::vector<int64_t>{stride_, stride_}}, {"pad", std::vector<int64_t>{padding_, padding_}}, {"num_filter", channels_}});
+  }
+  void collect(const std::string& prefix, std::vector<Parameter>& into) const override {
+    if (!weight_) return;
+    into.push_back({prefix + "weight", weight_});
+    into.push_back({prefix + "bias", bias_});
+  }
+
+ private:
+  int64_t channels_, kernel_, stride_, padding_;
+  Array weight_, bias_;
+};
+
+class BatchNorm final : public Layer {
+ public:
+  BatchNorm(double momentum, double eps) : momentum_(momentum), eps_(eps) {}
+  Array operator()(const Array& x) override {
+    if (!gamma_) {
+      int64_t n = x.dim(1);
+      gamma_ = constant(n, 1);
+      beta_ = constant(n, 0);
+      mean_ = constant(n, 0, false);
+      var_ = constant(n, 1, false);
+    }
+    return call("batch_norm", {x, gamma_, beta_, mean_, var_}, {{"eps", eps_}, {"momentum", momentum_}, {"fix_gamma", false}});
+  }
+  void collect(const std::string& prefix, std::vector<Parameter>& into) const override {
+    if (!gamma_) return;
+    into.push_back({prefix + "gamma", gamma_});
+    into.push_back({prefix + "beta", beta_});
+    into.push_back({prefix + "running_mean", mean_, false});
+    into.push_back({prefix + "running_var", var_, false});
+  }
+
+ private:
+  double momentum_, eps_;
+  Array gamma_, beta_, mean_, var_;
+};
+
+class Function final : public Layer {
+ public:
+  explicit Function(std::function<Array(const Array&)> f) : f_(std::move(f)) {}
+  Array operator()(const Array& x) override { return f_(x); }
+
+ private:
+  std::function<Array(const Array&)> f_;
+};
+
+class Sequential final : public Layer {
+ public:
+  explicit Sequential(std::vector<LayerPointer> layers) : layers_(std::move(layers)) {}
+  Array operator()(const Array& x) override {
+    Array y = x;
+    for (const LayerPointer& l : layers_) y = (*l)(y);
+    return y;
+  }
+  void collect(const std::string& prefix, std::vector<Parameter>& into) const override {
+    for (size_t i = 0; i < layers_.size(); ++i) layers_[i]->collect(text(prefix, i, "."), into);
+  }
+
+ private:
+  std::vector<LayerPointer> layers_;
+};
+
+/// The mean over all axes but the first.
+Array per_sample(const Array& x) {
+  if (x.rank() == 1) return x;
+  return call("mean", {x.reshape(Shape{x.dim(0), -1})}, {{"axis", std::vector<int64_t>{1}}});
+}
+
+class Sgd final : public Optimizer {
+ public:
+  Sgd(double rate, double momentum, double decay) : Optimizer(rate), momentum_(momentum), decay_(decay) {}
+
+ private:
+  void update(size_t index, Array& weight, const Array& grad, double rescale) override {
+    if (momentum_ == 0) {
+      call("sgd_update", {weight, grad}, {{"lr", learning_rate}, {"wd", decay_}, {"rescale_grad", rescale}});
+      return;
+    }
+    if (states_.size() <= index) states_.resize(index + 1);
+    if (!states_[index]) states_[index] = Array::zeros(weight.shape(), weight.dtype());
+    call("sgd_mom_update", {weight, grad, states_[index]}, {{"lr", learning_rate}, {"momentum", momentum_}, {"wd", decay_}, {"rescale_grad", rescale}});
+  }
+  double momentum_, decay_;
+  std::vector<Array> states_;
+};
+
+class Adam final : public Optimizer {
+ public:
+  Adam(double rate, double beta1, double beta2, double epsilon) : Optimizer(rate), beta1_(beta1), beta2_(beta2), epsilon_(epsilon) {}
+
+ private:
+  struct State {
+    Array mean, var;
+    int64_t steps = 0;
+  };
+  void update(size_t index, Array& weight, const Array& grad, double rescale) override {
+    if (states_.size() <= index) states_.resize(index + 1);
+    State& s = states_[index];
+    if (!s.mean) s.mean = Array::zeros(weight.shape(), weight.dtype()), s.var = Array::zeros(weight.shape(), weight.dtype());
+    ++s.steps;
+    double t = static_cast<double>(s.steps), rate = learning_rate * std::sqrt(1 - std::pow(beta2_, t)) / (1 - std::pow(beta1_, t));
+    call("adam_update", {weight, grad, s.mean, s.var}, {{"lr", rate}, {"beta1", beta1_}, {"beta2", beta2_}, {"epsilon", epsilon_}, {"rescale_grad", rescale}});
+  }
+  double beta1_, beta2_, epsilon_;
+  std::vector<State> states_;
+};
+
+}  // namespace
+
+LayerPointer dense(int64_t units, bool flatten) { return std::make_shared<Dense>(units, flatten); }
+LayerPointer conv2d(int64_t channels, int64_t kernel, int64_t stride, int64_t padding) { return std::make_shared<Conv2d>(channels, kernel, stride, padding); }
+LayerPointer batch_norm(double momentum, double eps) { return std::make_shared<BatchNorm>(momentum, eps); }
+LayerPointer function(std::function<Array(const Array&)> f) { return std::make_shared<Function>(std::move(f)); }
+LayerPointer sequential(std::vector<LayerPointer> layers) { return std::make_shared<Sequential>(std::move(layers)); }
+LayerPointer relu() {
+  return function([](const Array& x) { return call("relu", {x}); });
+}
+LayerPointer dropout(double p) {
+  return function([p](const Array& x) { return call("dropout", {x}, {{"p", p}}); });
+}
+LayerPointer max_pool2d(int64_t size, int64_t stride) {
+  return function([=](const Array& x) {
+    int64_t s = stride ? stride : size;
+    return call("pooling", {x}, {{"kernel", std::vector<int64_t>{size, size}}, {"stride", std::vector<int64_t>{s, s}}});
+  });
+}
+LayerPointer global_max_pool2d() {
+  return function([](const Array& x) { return call("pooling", {x}, {{"global_pool", true}}); });
+}
+
+Array softmax_cross_entropy(const Array& x, const Array& label) {
+  return per_sample(-call("pick", {call("log_softmax", {x}), label}));
+}
+Array l1_loss(const Array& x, const Array& y) { return per_sample(call("absolute", {x - y})); }
+Array l2_loss(const Array& x, const Array& y) { return per_sample(call("square", {x - y}) * 0.5); }
+
+void Optimizer::step(const Layer& net, int64_t batch_size) {
+  TW_CHECK(batch_size > 0, value, "Optimizer::step: batch_size must be positive; got ", batch_size);
+  NoGradient quiet;
+  size_t index = 0;
+  for (Parameter& p : net.parameters())
+    if (p.trained) update(index++, p.data, p.data.grad(), 1.0 / static_cast<double>(batch_size));
+}
+std::unique_ptr<Optimizer> sgd(double rate, double momentum, double decay) { return std::make_unique<Sgd>(rate, momentum, decay); }
+std::unique_ptr<Optimizer> adam(double rate, double beta1, double beta2, double epsilon) { return std::make_unique<Adam>(rate, beta1, beta2, epsilon); }
+
+void save_parameters(const Layer& net, const std::string& path) {
+  std::vector<io::ParamsEntry> entries;
+  std::vector<Parameter> all = net.parameters();
+  std::vector<std::vector<float>> held;
+  for (const Parameter& p : all) held.push_back(p.data.to_vector<float>());
+  for (size_t i = 0; i < all.size(); ++i) {
+    io::ParamsEntry e;
+    e.name = all[i].name;
+    Shape shape = all[i].data.shape();
+    e.shape.assign(shape.begin(), shape.end());
+    e.data = std::as_bytes(std::span(held[i]));
+    entries.push_back(e);
+  }
+  io::write_params(path, entries);
+}
+
+void load_parameters(const Layer& net, const std::string& path) {
+  io::ParamsFile file = io::read_params(path);
+  std::vector<Parameter> all = net.parameters();
+  std::vector<Array> fresh;
+  for (const Parameter& p : all) {  // all or nothing: everything is read before anything is written
+    const io::ParamsEntry* found = nullptr;
+    for (const io::ParamsEntry& e : file.entries)
+      if (e.name == p.name) found = &e;
+    TW_CHECK(found, key, "load_parameters: ", path, " has no parameter ", p.name);
+    Shape shape{std::span<const int64_t>(found->shape)};
+    TW_CHECK(shape == p.data.shape(), value, "load_parameters: ", p.name, " has shape ", shape, " in ", path, " but ", p.data.shape(), " in the network");
+    fresh.push_back(Array::from(found->data.data(), shape, found->dtype));
+  }
+  for (size_t i = 0; i < all.size(); ++i) all[i].data.assign(fresh[i]);
+}
+
+}  // namespace twibil::nn
