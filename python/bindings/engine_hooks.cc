@@ -11,7 +11,7 @@ namespace twibil::python {
 namespace {
 
 void poll_signals() {
-  if (PyErr_CheckSignals() != 0) throw PythonError{};
+  if (PyGILState_Check() && PyErr_CheckSignals() != 0) throw PythonError{};
 }
 void* release_lock() { return PyGILState_Check() ? PyEval_SaveThread() : nullptr; }
 void take_lock(void* state) {
@@ -43,6 +43,8 @@ std::string call_site() {
 
 PyObject* drain(PyObject*, PyObject*) {
   engine::shutdown();
+  engine::set_hooks({});  // a wait at the process's end must not call into an interpreter that is gone
+  call_site_hook = nullptr;
   Py_RETURN_NONE;
 }
 PyMethodDef drain_method = {"_drain", drain, METH_NOARGS, "Finishes queued work before the interpreter goes away."};

@@ -48,8 +48,8 @@ double operations(const Launch& l) {
 bool ready(const Launch& l) {
   for (const Value* v : l.in)
     if (v && !engine::ready_to_read(state_of(*v))) return false;
-  for (const Value* v : l.out)
-    if (v && !engine::ready_to_write(state_of(*v))) return false;
+  for (const Value* v : l.out)  // a view writes a part of its root, which must be whole before
+    if (v && !(v->has(kView) ? engine::idle(state_of(*v)) : engine::ready_to_write(state_of(*v)))) return false;
   return true;
 }
 
