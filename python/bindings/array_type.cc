@@ -92,6 +92,7 @@ PyObject* get_grad_req(PyObject* o, void*) {
   if (!v->leaf) Py_RETURN_NONE;
   return PyUnicode_FromString(v->leaf->grad_req == GradReq::write ? "write" : v->leaf->grad_req == GradReq::add ? "add" : "null");
 }
+PyObject* get_version(PyObject* o, void*) { return PyLong_FromUnsignedLong(value_of(o)->root->version); }
 PyObject* get_default_storage(PyObject*, void*) { return PyUnicode_FromString("default"); }
 PyObject* get_writable(PyObject* o, void*) { return PyBool_FromLong(!value_of(o)->has(kReadOnly)); }
 
@@ -203,6 +204,7 @@ PyGetSetDef properties[] = {
     {"context", get_context, nullptr, "The device that holds the elements.", nullptr},
     {"device", get_context, nullptr, "The device that holds the elements.", nullptr},
     {"grad", get_grad, set_grad, "The gradient array made by attach_grad(); None without one.", nullptr},
+    {"_version", get_version, nullptr, "How often the memory of this array was written to.", nullptr},
     {"grad_req", get_grad_req, nullptr, "How backward treats the gradient array: write, add or null.", nullptr},
     {"stype", get_default_storage, nullptr, "Always \"default\": arrays are dense.", nullptr},
     {"writable", get_writable, nullptr, "Whether elements may be assigned.", nullptr},

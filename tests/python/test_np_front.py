@@ -60,6 +60,14 @@ CASES = [
     ("tri", (3, 4, 1), {}),
     ("identity", (3,), {}),
     ("logspace", (0, 2, 5), {}),
+    ("diagonal", (A,), {"offset": 1}),
+    ("diagonal", (CUBE,), {"offset": -1, "axis1": 1, "axis2": 2}),
+    ("diag", (V,), {}),
+    ("diag", (V,), {"k": -2}),
+    ("diag", (A,), {"k": 1}),
+    ("nansum", (onp.where(A > 0, A, onp.nan).astype("float32"),), {"axis": 0}),
+    ("searchsorted", (onp.sort(V), W), {}),
+    ("bincount", (onp.array([1, 2, 1, 5]),), {"minlength": 8}),
     ("split", (A, 2), {"axis": 1}),
     ("split", (A, [1, 3]), {"axis": 1}),
     ("array_split", (V, 3), {}),
@@ -237,6 +245,25 @@ def test_switches():
     assert npx.is_np_array()
     with pytest.raises(ValueError, match="need NumPy shapes"):
         npx.set_np(shape=False)
+
+
+def test_npx_reshape_codes():
+    x = np.ones((2, 3, 8))
+    for codes, shape in (
+        ((-2, -2, 2, -1), (2, 3, 2, 4)),
+        ((-5, -4), (6, 8)),
+        ((-4,), (2, 3, 8)),
+        ((-6, 1, 2, -2, -6, 2, -1), (1, 2, 3, 2, 4)),
+        ((-2, -1), (2, 24)),
+        (-1, (48,)),
+    ):
+        assert npx.reshape(x, codes).shape == shape
+    assert npx.reshape(np.ones((1, 4)), (-3, -2)).shape == (4,)
+    assert npx.reshape(x, (-1, -2), reverse=True).shape == (6, 8)
+    with pytest.raises(ValueError, match="need more axes"):
+        npx.reshape(x, (-5, -5))
+    with pytest.raises(ValueError, match="size 1; got 2"):
+        npx.reshape(x, (-3, -1))
 
 
 def test_many_arrays():

@@ -251,3 +251,29 @@ def test_null_gradients_are_left_alone():
     net.weight.grad_req = "null"
     trainer.step(1)
     onp.testing.assert_array_equal(net.weight.data().asnumpy(), [[1, 1]])
+
+
+def test_stale_gradients():
+    used, idle = nn.Dense(1, in_units=2, use_bias=False), nn.Dense(1, in_units=2, use_bias=False)
+    for layer in (used, idle):
+        layer.initialize(init.One())
+    params = [used.weight, idle.weight]
+
+    def run(trainer, layers, **kwargs):
+        with autograd.record():
+            y = sum(layer(np.array([[1.0, 2.0]])) for layer in layers)
+        y.backward()
+        trainer.step(1, **kwargs)
+
+    trainer = gluon.Trainer(params, "sgd", {"learning_rate": 0.1})
+    run(trainer, [used, idle])
+    before = idle.weight.data().asnumpy()
+    run(trainer, [used], ignore_stale_grad=True)
+    onp.testing.assert_array_equal(idle.weight.data().asnumpy(), before)
+    onp.testing.assert_allclose(used.weight.data().asnumpy(), [[0.8, 0.6]], rtol=1e-5)
+    with pytest.warns(UserWarning, match="was not computed since the last step"):
+        run(trainer, [used])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run(trainer, [used, idle])
+        run(trainer, [used])

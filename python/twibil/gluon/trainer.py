@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 
 from .. import autograd, optimizer as opt
 from ..base import describe
@@ -40,6 +41,8 @@ class Trainer:
         self._init_optimizer(optimizer, dict(optimizer_params or {}))
         self._scale = self._optimizer.rescale_grad
         self._updater = Updater(self._optimizer)
+        self._written: dict = {}  # the gradient that the last step of a parameter used, and how often it was written
+        self._warned: set = set()
 
     def _init_optimizer(self, optimizer, arguments: dict) -> None:
         table = dict(enumerate(self._params))
@@ -68,8 +71,8 @@ class Trainer:
     def step(self, batch_size, ignore_stale_grad=False) -> None:
         """One update: gradients of all devices are summed, divided by `batch_size`, and given to the optimizer.
 
-        A parameter that the last backward pass did not reach keeps its value with `ignore_stale_grad`; else its old
-        gradient counts, as it does for one that accumulates. ValueError for a batch size that is not positive."""
+        A parameter whose gradient was not computed since the last step keeps its value with `ignore_stale_grad`; else its
+        old gradient is used again, with a warning. ValueError for a batch size that is not positive."""
         self._rescale(batch_size)
         self.allreduce_grads()
         self._update(ignore_stale_grad)
@@ -103,18 +106,25 @@ class Trainer:
             if p.grad_req == "null":
                 continue
             weight = p._single if p._single is not None else p.list_data()[0]
-            if ignore_stale_grad and not getattr(weight, "_fresh_grad", True):
+            grad = weight.grad
+            if self._written.get(i) == (id(grad), grad._version) and self._stale(p, ignore_stale_grad):
                 continue
-            index.append(i), weights.append(weight), grads.append(weight.grad)
+            index.append(i), weights.append(weight), grads.append(grad)
         with autograd.pause():
             self._updater(index, grads, weights)
-            for i, weight in zip(index, weights):
+            for i, weight, grad in zip(index, weights, grads):
+                self._written[i] = (id(grad), grad._version)
                 if self._params[i]._single is None:
                     for other in self._params[i].list_data()[1:]:
                         other[...] = weight.as_in_ctx(other.ctx)
-        for weight in weights:
-            if hasattr(weight, "_fresh_grad"):
-                weight._fresh_grad = False
+
+    def _stale(self, parameter, ignore: bool) -> bool:
+        """Whether to leave out a parameter whose gradient nobody wrote since the last step; warns once if not."""
+        if not ignore and id(parameter) not in self._warned:
+            self._warned.add(id(parameter))
+            warnings.warn(f"Trainer: the gradient of {parameter.name!r} was not computed since the last step, which used "
+                          "it already; ignore_stale_grad=True leaves such parameters as they are", stacklevel=4)
+        return ignore
 
     def save_states(self, fname) -> None:
         """Writes the optimizer's states, counts and numbers to a file, atomically; `load_states` continues from them

@@ -10,7 +10,8 @@ from .. import _core
 __all__ = ["append", "atleast_1d", "atleast_2d", "atleast_3d", "average", "column_stack", "diff", "dstack", "ediff1d",
            "fliplr", "flipud", "hstack", "identity", "inner", "isclose", "allclose", "array_equal", "logspace",
            "median", "moveaxis", "outer", "ptp", "roll", "rollaxis", "rot90", "row_stack", "trace", "trapz", "vdot",
-           "vstack", "count_nonzero", "flatnonzero", "ravel", "kron", "cross", "tri", "permute_dims", "concat"]
+           "vstack", "count_nonzero", "flatnonzero", "ravel", "kron", "cross", "tri", "permute_dims", "concat",
+           "diagonal", "diag", "empty_like", "nansum", "searchsorted", "bincount"]
 
 
 def _f(name: str):
@@ -297,3 +298,45 @@ def count_nonzero(a, axis=None, keepdims=False):
 def flatnonzero(a):
     """Positions of the non-zero elements of the flattened array, int64."""
     return _f("nonzero")(a.reshape(-1))[0]
+
+
+def diagonal(a, offset=0, axis1=0, axis2=1):
+    """The diagonal over two axes, which becomes the last axis."""
+    a = moveaxis(a, (axis1, axis2), (-2, -1))
+    rows, columns = a.shape[-2:]
+    n = max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
+    i = _f("arange")(n, dtype="int64")
+    return a[..., i - min(offset, 0), i + max(offset, 0)]
+
+
+def diag(v, k=0):
+    """A matrix with the elements of one dimension on its k-th diagonal, or the k-th diagonal of a matrix."""
+    if v.ndim == 2:
+        return diagonal(v, k)
+    if v.ndim != 1:
+        raise ValueError(f"diag: one or two dimensions are needed; got shape {list(v.shape)}")
+    square = v.reshape(-1, 1) * identity(v.shape[0], dtype=v.dtype)
+    return _f("pad")(square, ((max(-k, 0), max(k, 0)), (max(k, 0), max(-k, 0)))) if k else square
+
+
+def empty_like(prototype, dtype=None):
+    """An array of the shape and dtype of another; the values are zeros."""
+    return _f("zeros_like")(prototype) if dtype is None else _f("zeros_like")(prototype).astype(dtype)
+
+
+def nansum(a, axis=None, dtype=None, keepdims=False):
+    """The sum of the elements that are not NaN."""
+    kept = _f("where")(_f("isnan")(a), _f("zeros_like")(a), a)
+    return kept.sum(axis=axis, dtype=dtype, keepdims=keepdims)
+
+
+def searchsorted(a, v, side="left"):
+    """Where the elements of `v` belong in the sorted one-dimensional `a`, int64."""
+    where = onp.searchsorted(_arr(a).asnumpy(), v.asnumpy() if isinstance(v, _core.ndarray) else v, side=side)
+    return _core.array(onp.asarray(where))
+
+
+def bincount(x, weights=None, minlength=0):
+    """How often each of 0 to max(x) occurs (or the sum of its weights); at least `minlength` long."""
+    weights = weights.asnumpy() if isinstance(weights, _core.ndarray) else weights
+    return _core.array(onp.bincount(_arr(x).asnumpy().astype("int64"), weights, minlength))

@@ -9,7 +9,7 @@ from .. import _core
 from ..registry import functions as _functions
 from ..np import arange, where
 
-__all__ = ["batch_flatten", "slice", "slice_axis", "slice_like", "sequence_mask", "sequence_last",
+__all__ = ["batch_flatten", "reshape", "slice", "slice_axis", "slice_like", "sequence_mask", "sequence_last",
            "sequence_reverse", "arange_like", "stop_gradient", "shape_array", "index_update", "index_add", "topk",
            "sort", "argsort"]
 
@@ -17,6 +17,49 @@ __all__ = ["batch_flatten", "slice", "slice_axis", "slice_like", "sequence_mask"
 def batch_flatten(x):
     """(batch, ...) to (batch, rest)."""
     return x.reshape((x.shape[0], math.prod(x.shape[1:])))
+
+
+def reshape(a, newshape, reverse=False, order="C"):
+    """Another shape, with codes: -1 is inferred, -2 keeps the size at that place, -3 drops one of size 1, -4 keeps all
+    remaining sizes, -5 joins the next two, -6 splits the next one into the two sizes that follow.
+
+    ValueError for codes that do not fit."""
+    codes = [newshape] if isinstance(newshape, int) else [int(n) for n in newshape]
+    old = a.shape[::-1] if reverse else a.shape
+    sizes = _code_sizes(old, codes[::-1] if reverse else codes)
+    return a.reshape(tuple(sizes[::-1] if reverse else sizes))
+
+
+def _code_sizes(old: tuple, codes: list) -> list:
+    sizes, place, i = [], 0, 0
+
+    def take() -> int:
+        nonlocal place
+        if place >= len(old):
+            raise ValueError(f"reshape: the codes {codes} need more axes than shape {list(old)} has")
+        place += 1
+        return old[place - 1]
+    while i < len(codes):
+        code = codes[i]
+        if code == -2:
+            sizes.append(take())
+        elif code == -3:
+            if take() != 1:
+                raise ValueError(f"reshape: -3 drops an axis of size 1; got {old[place - 1]} in {list(old)}")
+        elif code == -4:
+            sizes.extend(old[place:])
+            place = len(old)
+        elif code == -5:
+            sizes.append(take() * take())
+        elif code == -6:
+            whole, first, second = take(), codes[i + 1], codes[i + 2]
+            sizes += [whole // second if first == -1 else first, whole // first if second == -1 else second]
+            i += 2
+        else:
+            place += 1
+            sizes.append(code)
+        i += 1
+    return sizes
 
 
 def slice(data, begin, end, step=()):
