@@ -2,6 +2,7 @@
 """Data sets, samplers, batches, the loader with and without threads, MNIST files."""
 
 import gzip
+import os
 import struct
 import threading
 import time
@@ -198,6 +199,14 @@ def test_mnist_from_files(tmp_path):
     (tmp_path / "train-images-idx3-ubyte.gz").write_bytes(struct.pack(">BBBB4I", 0, 0, 8, 4, *[2**31] * 4))
     with pytest.raises(ValueError, match="bytes; the file has 20"):
         vision.MNIST(root=str(tmp_path))
+
+
+@pytest.mark.skipif(not os.path.isdir("/usr/share/datasets/fashion-mnist"), reason="dataset-fashion-mnist is absent")
+def test_fashion_mnist_of_the_system():
+    d = vision.FashionMNIST(train=False).transform_first(vision.transforms.ToTensor())
+    x, y = next(iter(data.DataLoader(d, 256, num_workers=2)))
+    assert len(d) == 10000 and x.shape == (256, 1, 28, 28) and 0.2 < float(x.mean()) < 0.4
+    assert sorted(set(y.tolist())) == list(range(10)) and str(y.dtype) == "int32"
 
 
 def test_split_and_load():
