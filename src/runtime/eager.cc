@@ -81,9 +81,9 @@ void prepare_outputs(const OpDef& op, const Inputs& in, SigsOut sigs, Value** ou
     if (update_of(op, k, &updated)) {
       out[k] = in.values[updated];
       if (!out[k]) continue;
+      retain(out[k]);  // before anything can throw: the caller releases what stands in `out`
       if (recording) check_recordable(op, *out[k]);
       if (out[k]->has(kReadOnly)) overwritten_error(op, *out[k]);
-      retain(out[k]);
     } else if (!op.data_dependent) {
       out[k] = new_value(sigs[k].dtype, sigs[k].shape);
     }
