@@ -41,6 +41,15 @@ std::vector<Tap> taps(int64_t count, double begin, double step, int64_t limit, b
   return result;
 }
 
+// One row of a photograph at the columns of the picture, in 256ths.
+void stretch_row(const uint8_t* row, const std::vector<Tap>& columns, std::vector<int32_t>& to) {
+  int32_t* out = to.data();
+  for (const Tap& column : columns) {
+    const uint8_t *a = row + column.low * 3, *b = row + column.high * 3;
+    for (int c = 0; c < 3; ++c) *out++ = a[c] * 256 + (b[c] - a[c]) * column.weight;
+  }
+}
+
 // Marks what a walk over faint pixels reaches from outside, and enclosed holes of pure black (a bag's handle).
 std::array<bool, kSide * kSide> find_outside(const uint8_t* image) {
   std::array<bool, kSide * kSide> outside{}, seen{};
@@ -195,18 +204,25 @@ void FashionScenes::paint_background(Random& random, uint8_t* pixels) const {
   const auto rows = taps(options_.side, top, step, photo.height, false);
   const auto columns = taps(options_.side, left, step, photo.width, random.coin());
   const auto gain = static_cast<int32_t>(random.uniform(0.6, 1.1) * 256);
+  // Neighbouring rows of the picture mostly lie between the same two rows of the photograph, which are kept.
+  const auto length = static_cast<size_t>(options_.side * 3);
+  std::vector<int32_t> above(length), below(length);
+  int32_t above_row = -1, below_row = -1;
   for (const Tap& row : rows) {
-    const uint8_t* upper = photo.at(row.low, 0);
-    const uint8_t* lower = photo.at(row.high, 0);
-    for (const Tap& column : columns) {
-      const int32_t a = column.low * 3, b = column.high * 3;
-      for (int32_t c = 0; c < 3; ++c) {
-        const int32_t above = upper[a + c] * 256 + (upper[b + c] - upper[a + c]) * column.weight;
-        const int32_t below = lower[a + c] * 256 + (lower[b + c] - lower[a + c]) * column.weight;
-        const int32_t value = (above * 256 + (below - above) * row.weight) >> 16;
-        *pixels++ = static_cast<uint8_t>(std::min(value * gain >> 8, 255));
-      }
+    if (above_row != row.low) {
+      std::swap(above, below), std::swap(above_row, below_row);
+      if (above_row != row.low) stretch_row(photo.at(row.low, 0), columns, above);
+      above_row = row.low;
     }
+    if (below_row != row.high) stretch_row(photo.at(row.high, 0), columns, below);
+    below_row = row.high;
+    const int32_t* a = above.data();
+    const int32_t* b = below.data();
+    for (size_t i = 0; i < length; ++i) {
+      const int32_t value = (a[i] * 256 + (b[i] - a[i]) * row.weight) >> 16;
+      pixels[i] = static_cast<uint8_t>(std::min(value * gain >> 8, 255));
+    }
+    pixels += length;
   }
 }
 
