@@ -24,7 +24,7 @@ Val entry_array(PyObject* o) {
     v = to_array(o, {});
   } else if (PyIndex_Check(o) && !PyObject_CheckBuffer(o)) {
     v = to_array(o, DType::int64);
-  } else {
+  } else if (!PyFloat_Check(o)) {
     v = to_operand(o);
   }
   TW_CHECK(v && (is_integer(v->dtype()) || v->dtype() == DType::bool_ || is_floating(v->dtype())), index,

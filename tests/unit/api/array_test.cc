@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// The C++ edge: arithmetic, memory, gradients of both seeds' examples, errors, queued work.
+#include "twibil/array.h"
+
+#include <gtest/gtest.h>
+
+#include "engine/engine.h"
+#include "memory/allocator.h"
+#include "twibil/nn.h"
+
+namespace twibil {
+namespace {
+
+TEST(Array, ToyProgramKeepsFourArraysAlive) {
+  int64_t before = memory_stats().current_bytes;
+  Array a = Array::ones({10}, DType::float64), b = Array::ones({10}, DType::float64) * 2;
+  auto c = b * a;
+  auto d = c + 1;
+  EXPECT_EQ(memory_stats().current_bytes - before, 320);
+  for (double v : d.to_vector<double>()) EXPECT_EQ(v, 3.0);
+}
+
+TEST(Array, GradientsOfTheSmallExample) {
+  Array a = Array::full({}, 1), b = Array::full({}, 2);
+  a.attach_grad();
+  b.attach_grad();
+  Array d;
+  {
+    Record scope;
+    d = b * a + 1;
+  }
+  d.backward();
+  EXPECT_EQ(d.item(), 3);
+  EXPECT_EQ(a.grad().item(), 2);
+  EXPECT_EQ(b.grad().item(), 1);
+}
+
+TEST(Array, NothingIsRecordedUnderNoGradient) {
+  Array x = Array::ones({3});
+  x.attach_grad();
+  Record scope;
+  Array y;
+  {
+    NoGradient quiet;
+    y = x * 2;
+  }
+  EXPECT_THROW(y.backward(), Error);
+}
+
+TEST(Array, ViewsShareElements) {
+  Array x = Array::zeros({2, 3});
+  x[1].assign(Array::ones({3}));
+  x.transpose()[2].assign(Array(5));
+  EXPECT_EQ(x.to_vector<float>(), (std::vector<float>{0, 0, 5, 1, 1, 5}));
+}
+
+TEST(Array, ErrorsSayWhatDoesNotFit) {
+  try {
+    Array::ones({2, 3}) + Array::ones({4});
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::value);
+    EXPECT_NE(e.message().find("add: shapes [2, 3] and [4]"), std::string::npos) << e.message();
+  }
+  EXPECT_THROW(call("no_such_operator", {}), Error);
+  EXPECT_THROW(call("relu", {Array::ones({2})}, {{"wrong", int64_t{1}}}), Error);
+}
+
+TEST(Array, QueuedWorkGivesTheSameBitsAndItsErrorsSurfaceAtTheLook) {
+  Array x = Array::ones({1000, 1000});  // large enough to be queued
+  Array y = x;
+  for (int i = 0; i < 5; ++i) y = y * 2 + x;
+  EXPECT_EQ(call("sum", {y}).item(), 63e6);
+  Array table = Array::ones({4, 300000}), rows = Array::from(std::vector<int64_t>{1, 7}, Shape{2});
+  Array bad = call("embedding", {rows, table});  // the bad index is found when the work is done
+  EXPECT_THROW(bad.wait_to_read(), Error);
+  EXPECT_THROW((bad * 2).wait_to_read(), Error);
+  engine::wait_all();
+  EXPECT_EQ(call("sum", {x}).item(), 1e6);
+}
+
+TEST(Nn, ANetworkLearnsAndItsFileGivesTheSameAnswers) {
+  seed(3);
+  auto net = nn::sequential({nn::dense(16), nn::relu(), nn::dense(2)});
+  auto optimizer = nn::adam(0.02);
+  Array x = call("random_normal", {}, {{"size", std::vector<int64_t>{64, 4}}});
+  Array label = (call("sum", {x}, {{"axis", std::vector<int64_t>{1}}}) > Array(0)).astype(DType::int64);
+  double first = 0, last = 0;
+  for (int i = 0; i < 60; ++i) {
+    Array loss;
+    {
+      Record scope;
+      loss = nn::softmax_cross_entropy((*net)(x), label);
+    }
+    loss.backward();
+    optimizer->step(*net, 64);
+    last = call("mean", {loss}).item();
+    if (i == 0) first = last;
+  }
+  EXPECT_LT(last, 0.3 * first);
+  std::string path = ::testing::TempDir() + "net.params";
+  nn::save_parameters(*net, path);
+  auto other = nn::sequential({nn::dense(16), nn::relu(), nn::dense(2)});
+  (*other)(x);
+  nn::load_parameters(*other, path);
+  EXPECT_EQ((*other)(x).to_vector<float>(), (*net)(x).to_vector<float>());
+}
+
+}  // namespace
+}  // namespace twibil
