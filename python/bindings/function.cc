@@ -241,7 +241,7 @@ std::string document(const OpDef& op) {
     if (field.choices) s += text(" One of ", field.choices, ".");
     s += "\n";
   }
-  if (op.no_grad) s += text("\nHas no gradient: ", op.no_grad, ".\n");
+  if (op.no_grad && !op.expand) s += text("\nHas no gradient: ", op.no_grad, ".\n");
   return s;
 }
 PyObject* get_doc(PyObject* self, void*) { return PyUnicode_FromString(document(*reinterpret_cast<Function*>(self)->op).c_str()); }

@@ -154,7 +154,9 @@ void Array::assign(const Array& from) { twibil::assign(*value_, *from.value_); }
 
 void Array::attach_grad(const char* grad_req) {
   std::string_view r = grad_req;
+  // layers: operator names (add is a grad_req here)
   TW_CHECK(r == "write" || r == "add" || r == "null", value, "attach_grad: grad_req must be write, add or null; got ", r);
+  // layers: operator names (add is a grad_req here)
   twibil::attach_grad(*value_, r == "write" ? GradReq::write : r == "add" ? GradReq::add : GradReq::null);
 }
 Array Array::grad() const { return value_->leaf && value_->leaf->grad ? Array(Val::share(value_->leaf->grad)) : Array(); }

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Layers, losses and optimizers for C++: each is parameters around operators.
+// layers: operator names (which operator a layer stands for is what this file says)
 #include "twibil/nn.h"
 
 #include <cmath>
