@@ -71,9 +71,7 @@ void set_text(const Field& f, void* attrs, PyObject* o, const char* op) {
   attr_at<ShortText>(attrs, f) = t;
 }
 
-}  // namespace
-
-void set_attr(const Field& f, void* attrs, PyObject* o, const char* op) {
+void store(const Field& f, void* attrs, PyObject* o, const char* op) {
   bool none = o == Py_None;
   switch (f.kind) {
     case AttrKind::boolean: attr_at<bool>(attrs, f) = to_bool(o, f, op); return;
@@ -105,6 +103,17 @@ void set_attr(const Field& f, void* attrs, PyObject* o, const char* op) {
     case AttrKind::maybe_int_list:
       attr_at<Maybe<IntList>>(attrs, f) = none ? Maybe<IntList>() : Maybe<IntList>(to_int_list(o, text(op, ": argument ", f.name).c_str()));
       return;
+  }
+}
+
+}  // namespace
+
+void set_attr(const Field& f, void* attrs, PyObject* o, const char* op) {
+  try {
+    store(f, attrs, o, op);
+  } catch (Error& e) {  // of a conversion that does not know for whom it works
+    if (!e.message().starts_with(text(op, ": "))) e.prefix(text(op, ": argument ", f.name, ": "));
+    throw;
   }
 }
 

@@ -12,6 +12,7 @@
 #include "memory/allocator.h"
 #include "operators.h"
 #include "optimizer.h"
+#include "registry.h"
 #include "runtime/launch.h"
 #include "runtime/random_state.h"
 
@@ -142,6 +143,7 @@ extern "C" PyMODINIT_FUNC PyInit__core() {
     install_engine_hooks();
     add_files(module.get());
     add_scenes(module.get());
+    add_registry(module.get());
     Py_INCREF(&ArrayType);
     checked(PyModule_AddObject(module.get(), "ndarray", reinterpret_cast<PyObject*>(&ArrayType)));
     return module.leak();

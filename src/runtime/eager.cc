@@ -219,7 +219,9 @@ void apply_eagerly(const OpDef& op, const void* attrs, std::span<Value* const> i
 
 }  // namespace
 
-void invoke(const OpDef& op, const void* attrs, std::span<Value* const> given_in, Value** out, Value* const* given) {
+static void invoke_unnamed(const OpDef& op, const void* attrs, std::span<Value* const> given_in, Value** out, Value* const* given) {
+  TW_CHECK(op.variadic() || given_in.size() <= static_cast<size_t>(op.inputs()), type, op.name, ": takes ", op.inputs(), " arrays; got ",
+           given_in.size());
   Inputs in(op, given_in);
   for (int i = 0; i < op.inputs(); ++i) {
     SlotKind kind = op.in[i].kind;
@@ -231,6 +233,16 @@ void invoke(const OpDef& op, const void* attrs, std::span<Value* const> given_in
   std::vector<Val> copies;
   if (op.updates[0].output >= 0) separate_overlaps(op, in, copies);
   invoke_with_modes(op, attrs, in, out, given, must_record(op, in.values));
+}
+
+void invoke(const OpDef& op, const void* attrs, std::span<Value* const> in, Value** out, Value* const* given) {
+  try {
+    invoke_unnamed(op, attrs, in, out, given);
+  } catch (Error& e) {  // of a part, or of a helper that does not know for whom it works
+    std::string name = text(op.name, ": ");
+    if (!e.message().starts_with(name)) e.prefix(name);
+    throw;
+  }
 }
 
 void assign(Value& dst, Value& src) {

@@ -49,9 +49,7 @@ PointwiseTypes pointwise_types(const OpDef& op, SigsIn in) {
 }
 
 static void check_slots(const OpDef& op, SigsIn in) {
-  int declared = op.inputs();
-  int given = static_cast<int>(in.size());
-  TW_CHECK(op.variadic() || given <= declared, type, op.name, ": takes ", declared, " arrays; got ", given);
+  int declared = op.inputs(), given = static_cast<int>(in.size());
   for (int i = 0; i < declared; ++i) {
     const Slot& slot = op.in[i];
     bool present = i < given && in[i].present();
@@ -69,12 +67,7 @@ void infer_call(const OpDef& op, const void* attrs, SigsIn in, SigsOut out) {
     out[0] = {shape, pointwise_types(op, in).out};
     return;
   }
-  try {
-    if (op.infer) op.infer(attrs, in, out);
-  } catch (Error& e) {
-    if (e.message().compare(0, std::char_traits<char>::length(op.name), op.name) != 0) e.prefix(text(op.name, ": "));
-    throw;
-  }
+  if (op.infer) op.infer(attrs, in, out);
   if (!op.creates)
     for (const Sig& s : in)
       if (s.present() && !s.weak) {

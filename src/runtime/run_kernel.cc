@@ -83,6 +83,20 @@ std::byte* allocate_output(Call& call, int k, const Shape& shape) {
   return v->data;
 }
 
+bool is_updated(const OpDef& op, size_t i) {
+  for (Pair u : op.updates)
+    if (u.output >= 0 && u.input == static_cast<int>(i)) return true;
+  return false;
+}
+
+void copy_back(const Buffer& from, const Value& to) {
+  int64_t from_strides[kMaxRank], to_strides[kMaxRank];
+  contiguous_strides(to.shape(), from_strides);
+  to.copy_strides(to_strides);
+  size_t rank = from.rank;
+  kernels::convert(from.dtype, to.dtype(), to.shape(), from.data, {from_strides, rank}, to.data, {to_strides, rank});
+}
+
 void run_buffers(Launch& l) {
   Buffer few_in[16], out[6];
   std::vector<Buffer> many_in;
@@ -91,19 +105,24 @@ void run_buffers(Launch& l) {
   std::vector<Scratch> scratch;
   for (size_t i = 0; i < l.in.size(); ++i) {
     if (!l.in[i]) continue;
-    bool updated = false;
-    for (Pair u : l.op.updates) updated |= u.input == static_cast<int>(i) && u.output >= 0;
     const Value& x = *l.in[i];
-    DType to = l.op.same_dtype && l.out[0] ? l.out[0]->dtype() : x.dtype();
-    bool as_it_is = updated || (to == x.dtype() && (l.op.strided || !x.has(kStrided)));
+    bool updated = is_updated(l.op, i);
+    DType to = l.op.same_dtype && l.out[0] && !updated ? l.out[0]->dtype() : x.dtype();
+    bool as_it_is = to == x.dtype() && (l.op.strided || !x.has(kStrided));
     in[i] = as_it_is ? buffer_of(x) : copied(x, to, scratch);
   }
   for (size_t k = 0; k < l.out.size(); ++k)
     if (l.out[k]) out[k] = buffer_of(*l.out[k]);
     else if (l.op.data_dependent) out[k].dtype = l.out_dtypes[k];
+  // A kernel that knows no strides updates the copy.
+  auto updates_copy = [&](Pair u) { return u.output >= 0 && l.in[u.input] && in[u.input].data != l.in[u.input]->data; };
+  for (Pair u : l.op.updates)
+    if (updates_copy(u)) out[u.output] = in[u.input];
   Call call{.op = l.op, .in = {in, l.in.size()}, .out = {out, l.out.size()}, .training = l.training, .key = l.key,
             .allocate_output = allocate_output, .owner = &l};
   l.op.kernel(l.attrs, call);
+  for (Pair u : l.op.updates)
+    if (updates_copy(u)) copy_back(in[u.input], *l.in[u.input]);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Leaves out the tests of the front end where the compiled module is not built."""
 import pathlib
+import sys
 
 try:
     import twibil  # noqa: F401
@@ -13,3 +14,9 @@ except ImportError:
 
 def pytest_report_header():
     return f"without the compiled module, left out: {', '.join(collect_ignore)}" if collect_ignore else None
+
+
+def pytest_terminal_summary(terminalreporter):
+    """How many cases the drivers made that walk the registry."""
+    if "registry" in sys.modules and hasattr(sys.modules["registry"], "summary"):
+        terminalreporter.write_line(sys.modules["registry"].summary())

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "kernels/copy.h"
 #include "ops/forms.h"
 #include "ops/strides.h"
 
@@ -87,11 +88,13 @@ TW_OP(sort) = whole({
 inline constexpr Field kAlongFields[] = {TW_ATTR(AlongAxisAttrs, axis, "Axis that the indices walk.")};
 static void move_along(const AlongAxisAttrs& a, const Buffer& x, const Buffer& index, const Buffer& y, bool back) {
   Along from(x, a.axis, "take_along_axis"), to(index, a.axis, "take_along_axis");
+  std::vector<int64_t> places(static_cast<size_t>(index.size));
+  kernels::convert_row(index.dtype, DType::int64, index.data, places.data(), index.size);
   dispatch(x.dtype, [&]<class T>() {
     for (int64_t o = 0; o < to.outer; ++o)
       for (int64_t i = 0; i < to.n; ++i)
         for (int64_t k = 0; k < to.inner; ++k) {
-          int64_t at = (o * to.n + i) * to.inner + k, which = index.as<int64_t>()[at];
+          int64_t at = (o * to.n + i) * to.inner + k, which = places[static_cast<size_t>(at)];
           TW_CHECK(which >= -from.n && which < from.n, index, "take_along_axis: index ", which, " is out of range for axis ", from.axis, " with size ", from.n);
           int64_t place = (o * from.n + (which < 0 ? which + from.n : which)) * from.inner + k;
           if (!back) y.as<T>()[at] = x.as<T>()[place];
@@ -101,7 +104,7 @@ static void move_along(const AlongAxisAttrs& a, const Buffer& x, const Buffer& i
   });
 }
 static void check_along(const AlongAxisAttrs& a, const Sig& x, const Sig& index) {
-  TW_CHECK(index.dtype == DType::int64, type, "take_along_axis: indices must be int64; got ", index.dtype);
+  TW_CHECK(is_integer(index.dtype), type, "take_along_axis: indices must be integers; got ", index.dtype);
   int axis = normalize_axis(a.axis, x.rank(), "take_along_axis");
   bool fits = x.rank() == index.rank();
   for (int i = 0; fits && i < x.rank(); ++i) fits = i == axis || x.shape[i] == index.shape[i];

@@ -229,8 +229,7 @@ TW_OP(std) = whole({
     .attrs = schema<VarAttrs>(kVarFields),
     .in = {{{.name = "a"}}},
     .types = kAll,
-    .expand = expand_rule<VarAttrs>([](auto& a, std::span<const Val> in) -> Vals { return {sqrt(apply(require_op("var"), a, {in[0]}))}; }),
-    .no_grad = "its parts have",
+    .expand = expand_rule<VarAttrs>([](auto& a, std::span<const Val> in) -> Vals { return {sqrt(apply(op_var, a, {in[0]}))}; }),
     .samples = {{{.in = {{{3, 4}}}}, {.in = {{{2, 3, 4}}}, .attrs = "axis=(0, 2)"}}},
 });
 

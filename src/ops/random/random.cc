@@ -159,7 +159,7 @@ TW_OP(random_gamma) = whole({
     .names = {"np.random.gamma"},
     .attrs = schema<GammaAttrs>(kGammaFields),
     .infer = infer_rule<GammaAttrs>([](auto& a, SigsIn, SigsOut out) {
-      TW_CHECK(a.shape > 0 && a.scale > 0, value, "random_gamma: shape and scale must be positive; got ", a.shape, " and ", a.scale);
+      TW_CHECK(a.shape > 0 && a.shape < 1e15 && a.scale > 0, value, "random_gamma: shape and scale must be positive, shape below 1e15; got ", a.shape, " and ", a.scale);
       out[0] = {shape_of(a.size), a.dtype.value_or(default_float())};
     }),
     .types = bit_of(DType::float32) | bit_of(DType::float64),
@@ -233,7 +233,7 @@ TW_OP(random_multinomial) = whole({
     .in = {{{.name = "pvals", .doc = "(k,) probabilities that sum to one."}}},
     .infer = infer_rule<MultinomialAttrs>([](auto& a, SigsIn in, SigsOut out) {
       TW_CHECK(in[0].rank() == 1 && in[0].shape[0] > 0, value, "random_multinomial: pvals must have shape (k,); got ", in[0].shape);
-      TW_CHECK(a.n >= 0, value, "random_multinomial: n must not be negative; got ", a.n);
+      TW_CHECK(a.n >= 0 && a.n <= 1 << 30, value, "random_multinomial: n must be between 0 and 2**30, for each trial is drawn; got ", a.n);
       Shape shape = shape_of(a.size);
       shape.push_back(in[0].shape[0]);
       out[0] = {shape, DType::int64};

@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bad inputs to every operator of the registry: the right exception, a message that names the operator, never a crash."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import registry as reg
+
+# What a user's mistake may raise. RuntimeError is for our own mistakes and for what happens later.
+MISTAKES = (ValueError, TypeError, IndexError, MemoryError, OverflowError, NotImplementedError, KeyError)
+LIMIT = 1 << 30  # bytes that a test may ask for
+
+OPERATORS = pytest.mark.parametrize("op", [op for op in reg.OPERATORS if reg.is_public(op)], ids=lambda op: op["name"])
+
+
+@pytest.fixture(autouse=True)
+def limited_memory():
+    reg._core.set_memory_limit(LIMIT)
+    yield
+    reg._core.set_memory_limit(0)
+
+
+def names_of(op):
+    return [op["name"]] + [n.partition(".")[2] for n in op["names"]]
+
+
+def try_call(op, arrays, attrs, failures, what, must_fail=None):
+    """Calls; an exception must be one of MISTAKES (or `must_fail`) and its message must start with the operator's name."""
+    reg.count("errors")
+    try:
+        for y in reg.call(op, arrays, attrs):
+            if y is not None:
+                y.wait_to_read()
+    except MISTAKES as e:
+        message = str(e.args[0]) if e.args else ""
+        if must_fail and not isinstance(e, must_fail):
+            failures.append(f"{what}: {type(e).__name__} instead of {must_fail}: {message}")
+        elif not message.startswith(op["name"] + ":") and not isinstance(e, MemoryError):
+            failures.append(f"{what}: the message does not start with the operator: {type(e).__name__}: {message}")
+    except Exception as e:
+        failures.append(f"{what}: {type(e).__name__}: {e}")
+    else:
+        if must_fail:
+            failures.append(f"{what}: nothing was raised")
+
+
+def samples(op):
+    return op["samples"] or []
+
+
+def base_arrays(op, sample, dtype=None):
+    dtype = dtype or ("float32" if "float32" in op["dtypes"] or not op["dtypes"] else op["dtypes"][-1])
+    return [reg.array(v, dtype) for v in reg.sample_values(op, sample, dtype)]
+
+
+@OPERATORS
+def test_missing_and_unknown_arguments(op):
+    failures: list[str] = []
+    required = [i for i, (_, kind) in enumerate(op["inputs"]) if kind in ("required", "aux")]
+    if required:
+        attrs = samples(op)[0]["attrs"] if samples(op) else ""
+        try_call(op, [], attrs, failures, "no arrays", TypeError)
+        if samples(op):
+            arrays = base_arrays(op, samples(op)[0])
+            for i in required:
+                if i < len(arrays):
+                    try_call(op, arrays[:i] + [None] + arrays[i + 1:], attrs, failures, f"None for input {i}", TypeError)
+            if not op["variadic"]:
+                too_many = (arrays + [None] * len(op["inputs"]))[: len(op["inputs"])] + [arrays[0]]
+                try_call(op, too_many, attrs, failures, "one array too many", TypeError)
+    if samples(op):
+        arrays = base_arrays(op, samples(op)[0])
+        try_call(op, arrays, {"no_such_argument": 1}, failures, "unknown attribute", TypeError)
+    for attr in op["attrs"]:
+        if attr["kind"] in ("integer", "real", "int_list", "choice", "maybe_integer", "maybe_int_list", "maybe_real", "scalar"):
+            arrays = base_arrays(op, samples(op)[0]) if samples(op) else []
+            try_call(op, arrays, {attr["name"]: object()}, failures, f"an object for {attr['name']}", TypeError)
+    assert not failures, reg.report(failures)
+
+
+@OPERATORS
+def test_public_functions_refuse_unknown_keywords(op):
+    for name in op["names"]:
+        space, _, short = name.partition(".")
+        if space not in ("np", "npx", "nd") or not samples(op) or "." in short:
+            continue
+        reg.count("errors")
+        function = reg._core.functions(space)[short]
+        arrays = [a for a in base_arrays(op, samples(op)[0]) if a is not None]
+        with pytest.raises(TypeError) as caught:
+            function(*arrays, no_such_keyword=1)
+        assert str(caught.value).startswith(op["name"] + ":")
+
+
+@OPERATORS
+def test_every_dtype_works_or_is_refused(op):
+    failures: list[str] = []
+    for sample in samples(op):
+        for dtype in ("bool",) + reg.INTEGERS + reg.FLOATS:
+            arrays = [reg.array(v, dtype) for v in reg.sample_values(op, sample, dtype)]
+            try_call(op, arrays, sample["attrs"], failures, f"{dtype} {sample['attrs']}")
+            for i in range(len(arrays)):  # one input of another dtype
+                if arrays[i] is not None and len(arrays) > 1:
+                    mixed = base_arrays(op, sample)
+                    mixed[i] = arrays[i]
+                    try_call(op, mixed, sample["attrs"], failures, f"input {i} as {dtype} {sample['attrs']}")
+    assert not failures, reg.report(failures)
+
+
+SHAPES = [(), (0,), (1,), (3,), (0, 4), (4, 0), (2, 3, 4, 5), (1, 2, 1, 2, 1, 2), (1,) * 8, (5, 7), (2, 0, 3)]
+
+
+@OPERATORS
+def test_wrong_shapes(op):
+    failures: list[str] = []
+    for sample in samples(op):
+        arrays = base_arrays(op, sample)
+        for i, a in enumerate(arrays):
+            if a is None:
+                continue
+            for shape in SHAPES:
+                other = reg.array(np.zeros(shape, "float32")).astype(str(a.dtype))
+                try_call(op, base_arrays(op, sample)[:i] + [other] + base_arrays(op, sample)[i + 1:], sample["attrs"], failures,
+                         f"input {i} of shape {shape} {sample['attrs']}")
+        for shape in SHAPES:  # all inputs of the shape
+            same = [None if a is None else reg.array(np.zeros(shape, "float32")).astype(str(a.dtype)) for a in arrays]
+            try_call(op, same, sample["attrs"], failures, f"all inputs of shape {shape} {sample['attrs']}")
+    assert not failures, reg.report(failures)
+
+
+@OPERATORS
+def test_huge_shapes(op):
+    """Views of one element that claim to be huge: sizes that do not fit memory, or 64 bits."""
+    if not samples(op) or not (op["pointwise"] or op["view"]):
+        pytest.skip("would compute for long")
+    failures: list[str] = []
+    sample = samples(op)[0]
+    arrays = base_arrays(op, sample)
+    one = {i: reg.array(np.ones((1,) * a.ndim, "float32")).astype(str(a.dtype)) for i, a in enumerate(arrays) if a is not None and a.ndim > 0}
+    for i, a in one.items():
+        for size in (1 << 33, 1 << 59):
+            huge = reg.broadcast_to(a, (size,) + (1,) * (a.ndim - 1))
+            try_call(op, arrays[:i] + [huge] + arrays[i + 1:], sample["attrs"], failures, f"input {i} of shape {huge.shape}")
+    assert not failures, reg.report(failures)
+
+
+NUMBERS = {
+    "integer": [-1, 0, 1, 7, 99, -99, 1 << 31, -(1 << 31), (1 << 62), -(1 << 62)],
+    "real": [0.0, -1.0, 1e300, float("inf"), float("nan")],
+    "boolean": [True, False],
+    "scalar": [0, -1, 1 << 40, 1e300, float("nan"), True],
+    "int_list": [(), (0,), (-1,), (1 << 31,), (1 << 40, 1 << 40), (1 << 62,), (99, 99), (1,) * 9, (2, 2, 2), tuple(range(16))],
+    "real_list": [(), (0.0,), (float("nan"),), (1e300, -1.0)],
+    "dtype": ["float64", "int8", "bool", "bfloat16", "no_such_dtype"],
+    "choice": ["no such word", ""],
+    "text": ["", "x" * 200, "a,b->c"],
+}
+
+
+def candidates(attr):
+    kind = attr["kind"].removeprefix("maybe_")
+    values = list(NUMBERS[kind])
+    if kind == "choice":
+        values += attr["choices"].split("|")
+    return values + ([None] if attr["kind"].startswith("maybe_") else [])
+
+
+@OPERATORS
+def test_attributes_out_of_range(op):
+    failures: list[str] = []
+    for sample in samples(op)[:3]:
+        given = attrs_of(op, sample)
+        for attr in op["attrs"]:
+            for value in candidates(attr):
+                try_call(op, base_arrays(op, sample), {**given, attr["name"]: value}, failures, f"{attr['name']}={value!r:.60} in ({sample['attrs']})")
+    assert not failures, reg.report(failures)
+
+
+def attrs_of(op, sample):
+    from test_operators_forward import parse_attrs
+    return parse_attrs(sample["attrs"])
+
+
+@OPERATORS
+def test_axis_out_of_range(op):
+    failures: list[str] = []
+    for attr in op["attrs"]:
+        if attr["name"] != "axis" or not samples(op):
+            continue
+        for sample in samples(op):
+            for axis in (99, -99):
+                value = (axis,) if "list" in attr["kind"] else axis
+                try_call(op, base_arrays(op, sample), {**attrs_of(op, sample), "axis": value}, failures, f"axis={value}", (ValueError, IndexError))
+    assert not failures, reg.report(failures)
+
+
+@OPERATORS
+def test_out_of_wrong_shape_or_dtype(op):
+    if not samples(op) or op["visible"] != 1 or op["updates"] or op["data_dependent"]:
+        pytest.skip("has no result of one known shape")
+    public = [n for n in op["names"] if n.split(".")[0] in ("np", "npx") and n.count(".") == 1]
+    if not public or op["variadic"]:
+        pytest.skip("has no function that takes out")
+    space, _, short = public[0].partition(".")
+    function = reg._core.functions(space)[short]
+    sample = samples(op)[0]
+    arrays = base_arrays(op, sample)
+    keywords = attrs_of(op, sample)
+    result = reg.call(op, arrays, sample["attrs"])[0]
+    reg.count("errors", 2)
+    wrong = reg.array(np.zeros(result.shape + (2,), "float32"))
+    with pytest.raises(ValueError) as caught:
+        function(*arrays, **keywords, out=wrong)
+    assert str(caught.value).startswith(op["name"] + ":")
+    if reg.is_float(str(result.dtype)):
+        with pytest.raises(TypeError) as caught:
+            function(*arrays, **keywords, out=reg.array(np.zeros(result.shape, "int32")))
+        assert str(caught.value).startswith(op["name"] + ":")
+
+
+def test_an_unknown_operator_is_named():
+    with pytest.raises(KeyError) as caught:
+        reg._core.call_operator("exq", [])
+    assert "Did you mean exp" in str(caught.value)
