@@ -146,14 +146,19 @@ const Field& require_field(const OpDef& op, std::string_view name) {
   return *f;
 }
 
-// "axis=(0, 2), keepdims=True": commas inside brackets do not separate.
+/// Whether `rest` begins with `name=`, so that the comma before it ends an attribute.
+bool begins_attr(std::string_view rest) {
+  size_t word = rest.find_first_not_of(' ');
+  if (word == std::string_view::npos) return true;
+  size_t end = rest.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789", word);
+  return end != std::string_view::npos && end > word && rest[end] == '=';
+}
+
+// "axis=(0, 2), subscripts=ij,jk->ik": other commas than those before a name belong to a value.
 void parse_attrs(const OpDef& op, std::byte* attrs, std::string_view text_of) {
   size_t begin = 0;
-  int depth = 0;
   for (size_t i = 0; i <= text_of.size(); ++i) {
-    char c = i < text_of.size() ? text_of[i] : ',';
-    depth += (c == '(' || c == '[') - (c == ')' || c == ']');
-    if (c != ',' || depth > 0) continue;
+    if (i < text_of.size() && (text_of[i] != ',' || !begins_attr(text_of.substr(i + 1)))) continue;
     std::string_view part = text_of.substr(begin, i - begin);
     begin = i + 1;
     while (!part.empty() && part.front() == ' ') part.remove_prefix(1);

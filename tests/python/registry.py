@@ -9,7 +9,6 @@ import collections
 import zlib
 
 import numpy as np
-
 from twibil import _core
 
 OPERATORS = _core.registry()

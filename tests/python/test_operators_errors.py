@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
 import registry as reg
 
 # What a user's mistake may raise. RuntimeError is for our own mistakes and for what happens later.
@@ -38,7 +37,7 @@ def try_call(op, arrays, attrs, failures, what, must_fail=None):
             failures.append(f"{what}: {type(e).__name__} instead of {must_fail}: {message}")
         elif not message.startswith(op["name"] + ":") and not isinstance(e, MemoryError):
             failures.append(f"{what}: the message does not start with the operator: {type(e).__name__}: {message}")
-    except Exception as e:
+    except Exception as e:  # noqa: BLE001 - every failure is reported with its case
         failures.append(f"{what}: {type(e).__name__}: {e}")
     else:
         if must_fail:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
 import registry as reg
 
 STEP = {"float64": 1e-6, "float32": 1e-2}
@@ -136,6 +135,15 @@ def test_first_order(op):
     assert not failures, reg.report(failures)
 
 
+def mixed_gradient(problem, mix):
+    """The sum of the gradients times `mix`, as a function of the inputs."""
+    def mixed(values):
+        _, grads = problem.gradients(values)
+        return sum(float(np.sum(g.asnumpy().astype(np.float64) * m)) for g, m in zip(grads, mix) if g is not None)
+
+    return mixed
+
+
 @pytest.mark.parametrize("op", DIFFERENTIABLE, ids=lambda op: op["name"])
 def test_second_order(op):
     """The gradient of sum(gradient * weights), against finite differences of the gradient."""
@@ -146,10 +154,6 @@ def test_second_order(op):
             continue
         rng = np.random.default_rng(11)
         mix = [None if g is None else rng.uniform(0.5, 1.5, g.shape).astype(p.dtype) for g in first]
-
-        def mixed(values):
-            _, grads = p.gradients(values)
-            return sum(float(np.sum(g.asnumpy().astype(np.float64) * m)) for g, m in zip(grads, mix) if g is not None)
 
         before = reg._core.set_recording(True)
         try:
@@ -167,7 +171,7 @@ def test_second_order(op):
                 if second is None:
                     second = np.zeros(p.values[i].shape)
                 reg._core.set_recording(False)
-                compare(second, mixed, p.values, i, p, what, failures, "second order")
+                compare(second, mixed_gradient(p, mix), p.values, i, p, what, failures, "second order")
                 reg._core.set_recording(True)
         finally:
             reg._core.set_recording(before)
