@@ -70,6 +70,7 @@ int advanced_axes(PyObject* o) {
 
 int AdvancedKey::add(PyObject* o, int axis, std::span<const int64_t> dims) {
   Val v = entry_array(o);
+  front_ |= gap_;
   if (v->dtype() != DType::bool_) {
     indices_.push_back(std::move(v));
     axes_.push_back(axis);
@@ -89,7 +90,7 @@ int AdvancedKey::add(PyObject* o, int axis, std::span<const int64_t> dims) {
 Val AdvancedKey::read(const Val& view) const {
   std::vector<Val> in{view};
   in.insert(in.end(), indices_.begin(), indices_.end());
-  ops::AdvancedIndexAttrs attrs{axes_};
+  ops::AdvancedIndexAttrs attrs{axes_, front_};
   return apply_all(ops::op_advanced_index, &attrs, in)[0];
 }
 
@@ -99,7 +100,7 @@ void AdvancedKey::write(Value& x, const ops::BasicIndexAttrs& basic, const Val& 
   Val target = whole ? Val::share(&x) : apply(ops::op_basic_index, basic, {Val::share(&x)});
   std::vector<Val> in{target, value};
   in.insert(in.end(), indices_.begin(), indices_.end());
-  ops::AdvancedIndexAttrs attrs{axes_};
+  ops::AdvancedIndexAttrs attrs{axes_, front_};
   apply_all(ops::op_advanced_put, &attrs, in);
 }
 

@@ -14,6 +14,8 @@ int advanced_axes(PyObject* entry);
 class AdvancedKey {
  public:
   bool empty() const { return indices_.empty(); }
+  /// An ellipsis stands here: arrays on both sides of it are not neighbours.
+  void ellipsis() { gap_ = !indices_.empty(); }
   /// Adds an integer, integer array, list or mask that indexes the axes from `axis` on of the basic result; `dims` are
   /// their sizes. Returns how many axes it takes.
   int add(PyObject* entry, int axis, std::span<const int64_t> dims);
@@ -23,6 +25,7 @@ class AdvancedKey {
  private:
   std::vector<Val> indices_;  // int64
   IntList axes_;
+  bool gap_ = false, front_ = false;
 };
 
 }  // namespace twibil::python

@@ -74,6 +74,7 @@ ParsedKey parse(const Value& x, PyObject* key) {
   for (Py_ssize_t i = 0; i < n; ++i) {
     PyObject* o = entries[i];
     if (o == Py_Ellipsis) {
+      parsed.advanced.ellipsis();
       whole(x.rank() - used);
     } else if (o == Py_None) {
       parsed.basic.new_axes.push_back(result_axis++);

@@ -93,6 +93,14 @@ inline int normalize_axis(int64_t axis, int rank, std::string_view who) {
   return static_cast<int>(axis < 0 ? axis + rank : axis);
 }
 
+/// Whether `from` broadcasts to exactly `to`.
+inline bool broadcasts_to(const Shape& from, const Shape& to) {
+  int shift = to.rank() - from.rank();
+  bool fits = shift >= 0;
+  for (int i = 0; fits && i < from.rank(); ++i) fits = from[i] == 1 || from[i] == to[i + shift];
+  return fits;
+}
+
 /// NumPy's broadcasting of two shapes.
 inline Shape broadcast(const Shape& a, const Shape& b, std::string_view who) {
   const Shape& big = a.rank() >= b.rank() ? a : b;

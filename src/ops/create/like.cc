@@ -86,8 +86,7 @@ TW_OP(assign) = whole({
     .doc = "Writes y into x; y is broadcast to the shape of x and cast to its dtype.",
     .in = {{{.name = "x", .kind = SlotKind::aux}, {.name = "y"}}},
     .infer = infer_rule<NoAttrs>([](auto&, SigsIn in, SigsOut out) {
-      Shape whole = broadcast(in[0].shape, in[1].shape, "assign");
-      TW_CHECK(whole == in[0].shape, value, "assign: a value of shape ", in[1].shape, " does not broadcast to the target's shape ", in[0].shape);
+      TW_CHECK(broadcasts_to(in[1].shape, in[0].shape), value, "assign: a value of shape ", in[1].shape, " does not broadcast to the target's shape ", in[0].shape);
       out[0] = {in[0].shape, in[0].dtype};
     }),
     .types = kAll,
@@ -104,7 +103,7 @@ TW_OP(sum_to_like) = whole({
     .doc = "Sums x over the axes along which `like` would be broadcast to it: the gradient of broadcasting.",
     .in = {{{.name = "x"}, {.name = "like"}}},
     .infer = infer_rule<NoAttrs>([](auto&, SigsIn in, SigsOut out) {
-      TW_CHECK(broadcast(in[0].shape, in[1].shape, "sum_to_like") == in[0].shape, value, "sum_to_like: shape ", in[1].shape,
+      TW_CHECK(broadcasts_to(in[1].shape, in[0].shape), value, "sum_to_like: shape ", in[1].shape,
                " does not broadcast to ", in[0].shape);
       out[0] = {in[1].shape, in[0].dtype};
     }),
@@ -122,7 +121,7 @@ TW_OP(broadcast_like) = whole({
     .names = {"npx.broadcast_like", "nd.broadcast_like"},
     .in = {{{.name = "x"}, {.name = "like"}}},
     .infer = infer_rule<NoAttrs>([](auto&, SigsIn in, SigsOut out) {
-      TW_CHECK(broadcast(in[0].shape, in[1].shape, "broadcast_like") == in[1].shape, value, "broadcast_like: shape ", in[0].shape,
+      TW_CHECK(broadcasts_to(in[0].shape, in[1].shape), value, "broadcast_like: shape ", in[0].shape,
                " does not broadcast to ", in[1].shape);
       out[0] = {in[1].shape, in[0].dtype};
     }),

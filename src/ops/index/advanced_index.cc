@@ -12,7 +12,8 @@ namespace twibil::ops {
 
 extern const OpDef op_advanced_index_grad, op_advanced_put_grad;
 
-inline constexpr Field kAdvancedFields[] = {TW_ATTR(AdvancedIndexAttrs, axes, "The axes of x that the index arrays walk, ascending.")};
+inline constexpr Field kAdvancedFields[] = {TW_ATTR(AdvancedIndexAttrs, axes, "The axes of x that the index arrays walk, ascending."),
+                                             TW_ATTR(AdvancedIndexAttrs, front, "Puts their dimensions in front in any case.")};
 
 namespace {
 
@@ -34,7 +35,7 @@ Plan make_plan(const AdvancedIndexAttrs& a, const Shape& x, std::span<const Shap
     p.index_shape = k ? broadcast(p.index_shape, indices[k], "advanced_index") : indices[k];
   }
   bool neighbours = a.axes[a.axes.size() - 1] - a.axes[0] == a.axes.size() - 1;
-  p.position = neighbours ? static_cast<int>(a.axes[0]) : 0;
+  p.position = neighbours && !a.front ? static_cast<int>(a.axes[0]) : 0;
   for (int i = 0; i < x.rank(); ++i)
     if (!(indexed >> i & 1)) p.kept.push_back(i);
   for (int i = 0; i < p.kept.size() + 1; ++i) {
@@ -149,7 +150,7 @@ TW_OP(advanced_put) = whole({
     .in = {{{.name = "x", .kind = SlotKind::aux}, {.name = "value"}, {.name = "indices", .kind = SlotKind::variadic}}},
     .infer = infer_rule<AdvancedIndexAttrs>([](auto& a, SigsIn in, SigsOut out) {
       Shape part = plan_of(a, in[0].shape, in, 2).result;
-      TW_CHECK(in[1].shape.rank() <= part.rank() && broadcast(part, in[1].shape, "assign") == part, value, "assign: a value of shape ", in[1].shape,
+      TW_CHECK(broadcasts_to(in[1].shape, part), value, "advanced_put: a value of shape ", in[1].shape,
                " does not broadcast to the selected shape ", part);
       out[0] = {in[0].shape, in[0].dtype};
     }),

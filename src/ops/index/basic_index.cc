@@ -102,8 +102,8 @@ TW_OP(assign_basic) = whole({
       Shape part = index_layout(a, row_major(in[0].shape)).shape;
       Shape value = in[1].shape;
       while (value.rank() > part.rank() && value[0] == 1) value.erase(0);  // as NumPy allows
-      TW_CHECK(value.rank() <= part.rank() && broadcast(part, value, "assign") == part, value,
-               "assign: a value of shape ", in[1].shape, " does not broadcast to the selected shape ", part);
+      TW_CHECK(broadcasts_to(value, part), value,
+               "assign_basic: a value of shape ", in[1].shape, " does not broadcast to the selected shape ", part);
       out[0] = {in[0].shape, in[0].dtype};
     }),
     .types = kAll,

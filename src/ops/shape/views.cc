@@ -234,7 +234,7 @@ TW_OP(broadcast_to) = whole({
     .view = view_rule<BroadcastAttrs>([](auto& a, const Layout& x) {
       Layout y;
       y.shape = Shape(a.shape.span());
-      TW_CHECK(a.shape.size() >= x.shape.rank() && broadcast(y.shape, x.shape, "broadcast_to") == y.shape, value, "broadcast_to: shape ", x.shape, " does not broadcast to ", y.shape);
+      TW_CHECK(broadcasts_to(x.shape, y.shape), value, "broadcast_to: shape ", x.shape, " does not broadcast to ", y.shape);
       y.offset = x.offset;
       int shift = y.shape.rank() - x.shape.rank();
       for (int i = shift; i < y.shape.rank(); ++i) y.strides[i] = x.shape[i - shift] == 1 ? 0 : x.strides[i - shift];
