@@ -37,6 +37,7 @@ double uniform_at(RandomStream s, uint64_t i) {
 // 2i+1.
 double gamma_at(RandomStream s, uint64_t i, double alpha) {
   if (!(alpha > 0)) return std::numeric_limits<double>::quiet_NaN();
+  if (std::isinf(alpha)) return alpha;  // no attempt would be accepted
   double boost = 1;
   if (alpha < 1) {  // gamma(a) = gamma(a + 1) * u^(1/a)
     PhiloxBlock w = random_block(s, 2 * i + 1);
