@@ -3,7 +3,7 @@
 import numpy as onp
 import pytest
 
-from twibil import autograd, np
+from twibil import autograd, np, npx
 
 
 def test_a_refused_write_to_a_read_only_array_keeps_it():
@@ -37,3 +37,34 @@ def test_a_refused_write_through_a_view_keeps_it():
 def test_std_is_the_root_of_var(options):
     x = onp.random.RandomState(0).rand(2, 3, 4).astype("float32")
     onp.testing.assert_allclose(np.std(np.array(x), **options).asnumpy(), onp.std(x, **options), rtol=1e-5)
+
+
+@pytest.mark.parametrize("call", [
+    lambda: np.moveaxis(np.ones((2, 3)), 5, 0), lambda: np.roll(np.ones((2, 3)), 1, axis=2),
+    lambda: np.diff(np.ones(()), axis=0), lambda: np.trapz(np.ones(3), axis=1), lambda: np.trace(np.ones(3)),
+    lambda: np.diagonal(np.ones(())), lambda: np.cross(np.ones(()), np.ones(3)), lambda: np.rot90(np.ones(3)),
+    lambda: np.linalg.norm(np.ones((2, 3)), axis=2), lambda: np.random.permutation(np.ones(())),
+    lambda: npx.slice_axis(np.ones(()), 0, 0, 1), lambda: npx.slice_like(np.ones((2, 3)), np.ones(2)),
+    lambda: npx.batch_flatten(np.ones(())), lambda: npx.gpu_memory_info(0)])
+def test_axes_that_do_not_exist_are_refused(call):
+    with pytest.raises(ValueError):
+        call()
+
+
+def test_functions_of_numpy_take_lists():
+    assert np.roll([1, 2, 3], 1).tolist() == [3, 1, 2]
+    assert np.moveaxis([[1, 2, 3]], 0, 1).shape == (3, 1)
+    assert np.roll(np.array([[1, 2], [3, 4]]), (1, 1), axis=0).tolist() == [[1, 2], [3, 4]]
+    assert [a.tolist() for a in np.hsplit([1, 2], 2)] == [[1], [2]]
+    assert np.diff([1, 3, 6], n=2**62).tolist() == []
+    assert np.allclose(np.ones(2), np.ones(2), rtol=np.array(1e-5))
+    assert float(np.linalg.norm([3, 4])) == 5
+
+
+def test_dlpack_says_that_it_is_not_there():
+    with pytest.raises(NotImplementedError, match="DLPack"):
+        npx.from_dlpack
+
+
+def test_a_gamma_of_infinite_shape_ends():
+    assert np.random.gamma(float("inf"), size=2).tolist() == [float("inf")] * 2

@@ -96,23 +96,27 @@ def split(ary, indices_or_sections, axis=0):
     """A list of views: equal sections, or pieces cut at the given indices.
 
     Raises ValueError where the axis does not divide or does not exist."""
+    ary = asarray(ary)
     _check_axis(ary, axis, "split")
     return _pieces(ary, _cuts(ary, indices_or_sections, axis, "split", True), axis)
 
 
 def array_split(ary, indices_or_sections, axis=0):
     """As `split`, but sections may differ in size by one."""
+    ary = asarray(ary)
     _check_axis(ary, axis, "array_split")
     return _pieces(ary, _cuts(ary, indices_or_sections, axis, "array_split", False), axis)
 
 
 def hsplit(ary, indices_or_sections):
     """`split` along axis 1 (axis 0 for one dimension)."""
+    ary = asarray(ary)
     return split(ary, indices_or_sections, 0 if ary.ndim == 1 else 1)
 
 
 def vsplit(ary, indices_or_sections):
     """`split` along axis 0; two dimensions are needed."""
+    ary = asarray(ary)
     if ary.ndim < 2:
         raise ValueError(f"vsplit: at least 2 dimensions are needed; got {describe(ary)}")
     return split(ary, indices_or_sections, 0)
@@ -120,6 +124,7 @@ def vsplit(ary, indices_or_sections):
 
 def dsplit(ary, indices_or_sections):
     """`split` along axis 2; three dimensions are needed."""
+    ary = asarray(ary)
     if ary.ndim < 3:
         raise ValueError(f"dsplit: at least 3 dimensions are needed; got {describe(ary)}")
     return split(ary, indices_or_sections, 2)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import numpy as onp
 
 from .. import _core
+from ._arguments import as_array as _arr, axes_of, axis_of
 
 __all__ = ["append", "atleast_1d", "atleast_2d", "atleast_3d", "average", "column_stack", "diff", "dstack", "ediff1d",
            "fliplr", "flipud", "hstack", "identity", "inner", "isclose", "allclose", "array_equal", "logspace",
@@ -19,8 +20,8 @@ def _f(name: str):
     return getattr(np, name)
 
 
-def _arr(x):
-    return x if isinstance(x, _core.ndarray) else _core.array(x)
+def _host(x):
+    return x.asnumpy() if isinstance(x, _core.ndarray) else x
 
 
 def ravel(x, order: str = "C"):
@@ -131,11 +132,10 @@ def ptp(a, axis=None, keepdims=False):
 
 def moveaxis(a, source, destination):
     """Moves axes to new places, keeping the others' order."""
-    src = [source] if isinstance(source, int) else list(source)
-    dst = [destination] if isinstance(destination, int) else list(destination)
+    a = _arr(a)
+    src, dst = axes_of(source, a.ndim, "moveaxis"), axes_of(destination, a.ndim, "moveaxis")
     if len(src) != len(dst):
         raise ValueError(f"moveaxis: as many destinations as sources are needed; got {len(src)} and {len(dst)}")
-    src, dst = [s % a.ndim for s in src], [d % a.ndim for d in dst]
     order = [i for i in range(a.ndim) if i not in src]
     for d, s in sorted(zip(dst, src)):
         order.insert(d, s)
@@ -144,14 +144,15 @@ def moveaxis(a, source, destination):
 
 def rollaxis(a, axis, start=0):
     """Moves `axis` in front of the axis `start`."""
-    axis = axis % a.ndim
-    start = start + a.ndim if start < 0 else start
+    a = _arr(a)
+    axis = axis_of(axis, a.ndim, "rollaxis")
+    start = a.ndim if start == a.ndim else axis_of(start, a.ndim, "rollaxis")
     return moveaxis(a, axis, start - 1 if axis < start else start)
 
 
 def permute_dims(a, axes=None):
     """Array-API name of `transpose`."""
-    return a.transpose(axes) if axes is not None else a.transpose()
+    return _arr(a).transpose(axes) if axes is not None else _arr(a).transpose()
 
 
 def flipud(m):
@@ -166,7 +167,10 @@ def fliplr(m):
 
 def rot90(m, k=1, axes=(0, 1)):
     """`m` turned by k quarter turns from the first of `axes` towards the second."""
-    k %= 4
+    m, k = _arr(m), k % 4
+    axes = axes_of(tuple(axes), m.ndim, "rot90")
+    if len(axes) != 2:
+        raise ValueError(f"rot90: two axes are needed; got {len(axes)}")
     if k == 0:
         return m
     if k == 2:
@@ -178,14 +182,19 @@ def rot90(m, k=1, axes=(0, 1)):
 
 def roll(a, shift, axis=None):
     """Elements shifted along `axis`, those that fall off coming in at the other end."""
+    a = _arr(a)
     if axis is None:
         return roll(a.reshape(-1), shift, 0).reshape(a.shape)
     shifts = [shift] if isinstance(shift, int) else list(shift)
-    axes = [axis] if isinstance(axis, int) else list(axis)
-    for s, ax in zip(shifts * len(axes) if len(shifts) == 1 else shifts, axes):
+    axes = [axis_of(ax, a.ndim, "roll") for ax in ([axis] if isinstance(axis, int) else axis)]
+    shifts = shifts * len(axes) if len(shifts) == 1 else shifts
+    axes = axes * len(shifts) if len(axes) == 1 else axes
+    if len(shifts) != len(axes):
+        raise ValueError(f"roll: as many shifts as axes are needed; got {len(shifts)} and {len(axes)}")
+    for s, ax in zip(shifts, axes):
         n = a.shape[ax]
         if n and s % n:
-            cut = (slice(None),) * (ax % a.ndim)
+            cut = (slice(None),) * ax
             a = _f("concatenate")([a[(*cut, slice(n - s % n, None))], a[(*cut, slice(None, n - s % n))]], axis=ax)
     return a
 
@@ -194,28 +203,33 @@ def diff(a, n=1, axis=-1):
     """n-th difference of neighbours along `axis`."""
     if n < 0:
         raise ValueError(f"diff: n must not be negative; got {n}")
-    cut = (slice(None),) * (axis % a.ndim)
-    for _ in range(n):
+    a = _arr(a)
+    axis = axis_of(axis, a.ndim, "diff")
+    cut = (slice(None),) * axis
+    for _ in range(min(n, a.shape[axis])):  # from then on it is empty
         a = a[(*cut, slice(1, None))] - a[(*cut, slice(None, -1))]
     return a
 
 
 def ediff1d(a, to_end=None, to_begin=None):
     """Differences of neighbours of the flattened array, with values put before and after."""
-    parts = [None if to_begin is None else _arr(to_begin).reshape(-1), diff(a.reshape(-1)),
+    parts = [None if to_begin is None else _arr(to_begin).reshape(-1), diff(_arr(a).reshape(-1)),
              None if to_end is None else _arr(to_end).reshape(-1)]
     return _f("concatenate")([p for p in parts if p is not None], axis=0)
 
 
 def trapz(y, x=None, dx=1.0, axis=-1):
     """Integral of samples by the trapezoidal rule."""
-    cut = (slice(None),) * (axis % y.ndim)
+    y = _arr(y)
+    axis = axis_of(axis, y.ndim, "trapz")
+    cut = (slice(None),) * axis
     width = dx if x is None else diff(_arr(x), axis=-1)
     return ((y[(*cut, slice(1, None))] + y[(*cut, slice(None, -1))]) * width / 2).sum(axis=axis)
 
 
 def inner(a, b):
     """Sum of products over the last axis of both."""
+    a, b = _arr(a), _arr(b)
     if a.ndim == 0 or b.ndim == 0:
         return a * b
     return _f("tensordot")(a, b, axes=([-1], [-1]))
@@ -228,11 +242,12 @@ def outer(a, b):
 
 def vdot(a, b):
     """Sum of the products of the flattened arrays."""
-    return (a.reshape(-1) * b.reshape(-1)).sum()
+    return (_arr(a).reshape(-1) * _arr(b).reshape(-1)).sum()
 
 
 def kron(a, b):
     """Kronecker product."""
+    a, b = _arr(a), _arr(b)
     n = max(a.ndim, b.ndim)
     sa, sb = (1,) * (n - a.ndim) + a.shape, (1,) * (n - b.ndim) + b.shape
     left = a.reshape([v for s in sa for v in (s, 1)])
@@ -271,18 +286,18 @@ def tri(N, M=None, k=0, dtype=None, ctx=None):
 
 def logspace(start, stop, num=50, endpoint=True, base=10.0, dtype=None, ctx=None):
     """`num` values from base**start to base**stop, evenly spaced in the exponent."""
-    values = onp.logspace(start, stop, num, endpoint, base)
+    values = onp.logspace(_host(start), _host(stop), num, endpoint, _host(base))
     return _core.array(values, dtype=dtype or "float32", ctx=ctx)
 
 
 def isclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
     """Elementwise |a - b| <= atol + rtol * |b|."""
-    return _core.array(onp.isclose(_arr(a).asnumpy(), _arr(b).asnumpy(), rtol, atol, equal_nan))
+    return _core.array(onp.isclose(_host(a), _host(b), _host(rtol), _host(atol), equal_nan))
 
 
 def allclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
     """Whether all elements are close, as a Python bool."""
-    return bool(onp.allclose(_arr(a).asnumpy(), _arr(b).asnumpy(), rtol, atol, equal_nan))
+    return bool(onp.allclose(_host(a), _host(b), _host(rtol), _host(atol), equal_nan))
 
 
 def array_equal(a1, a2, equal_nan=False):
@@ -297,7 +312,7 @@ def count_nonzero(a, axis=None, keepdims=False):
 
 def flatnonzero(a):
     """Positions of the non-zero elements of the flattened array, int64."""
-    return _f("nonzero")(a.reshape(-1))[0]
+    return _f("nonzero")(_arr(a).reshape(-1))[0]
 
 
 def diagonal(a, offset=0, axis1=0, axis2=1):
@@ -311,6 +326,7 @@ def diagonal(a, offset=0, axis1=0, axis2=1):
 
 def diag(v, k=0):
     """A matrix with the elements of one dimension on its k-th diagonal, or the k-th diagonal of a matrix."""
+    v = _arr(v)
     if v.ndim == 2:
         return diagonal(v, k)
     if v.ndim != 1:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..base import did_you_mean as _did_you_mean
 from ..registry import functions as _functions
+from ._arguments import as_array as _as_array, axes_of as _axes_of
 
 __all__ = ["norm", "vector_norm", "matrix_norm"]
 
@@ -48,6 +49,7 @@ def norm(x, ord=None, axis=None, keepdims=False):
 
     ord: None is the Euclidean or Frobenius norm; also 0, 1, -1, inf, -inf, any p for vectors, 'fro' for matrices.
     Raises ValueError for an unknown order or more than two axes."""
+    x = _as_array(x)
     if axis is None:
         if ord is None:
             flat = _vector(x.reshape(-1), 2, 0, False)
@@ -55,8 +57,7 @@ def norm(x, ord=None, axis=None, keepdims=False):
         if x.ndim > 2:
             raise ValueError(f"norm: name the axes of an array of {x.ndim} dimensions when an order is given")
         axis = tuple(range(x.ndim))
-    axes = (axis,) if isinstance(axis, int) else tuple(axis)
-    axes = tuple(a % x.ndim for a in axes)
+    axes = tuple(_axes_of(axis, x.ndim, "norm"))
     if len(axes) == 1:
         return _vector(x, ord, axes[0], keepdims)
     if len(axes) == 2:
@@ -66,6 +67,7 @@ def norm(x, ord=None, axis=None, keepdims=False):
 
 def vector_norm(x, ord=2, axis=None, keepdims=False):
     """Vector norm over one axis, or over all elements."""
+    x = _as_array(x)
     if axis is None:
         value = _vector(x.reshape(-1), ord, 0, False)
         return value.reshape((1,) * x.ndim) if keepdims else value

@@ -10,6 +10,7 @@ from .. import _core
 from ..base import did_you_mean as _did_you_mean
 from ..registry import functions as _functions
 from .distributions import *  # noqa: F401,F403
+from ._arguments import as_array as _as_array
 from .distributions import normal, uniform
 
 _np, _npx = _functions("np"), _functions("npx")
@@ -43,6 +44,13 @@ def randint(low, high=None, size=None, dtype=None, ctx=None, device=None, out=No
     return _into(value, out)
 
 
+def _rows(x, name: str):
+    x = _as_array(x)
+    if x.ndim == 0:
+        raise ValueError(f"{name}: an integer or an array with at least one dimension is needed; got a number")
+    return x
+
+
 def _into(value, out):
     if out is None:
         return value
@@ -55,6 +63,7 @@ def choice(a, size=None, replace=True, p=None, ctx=None, device=None, out=None):
     for an integer `a`.
 
     Raises ValueError for probabilities that do not fit, or more samples than elements without replacement."""
+    a = a if isinstance(a, int) else _rows(a, "choice")
     n = a if isinstance(a, int) else a.shape[0]
     count = 1 if size is None else int(_onp.prod(size, dtype=_onp.int64))
     if n <= 0 or (not replace and count > n):
@@ -100,11 +109,14 @@ def permutation(x, ctx=None, device=None):
     """A shuffled copy of `x`, or of range(x) (int64) for an integer."""
     if isinstance(x, int):
         return _npx["random_permutation"](x)
+    x = _rows(x, "permutation")
     return x[_npx["random_permutation"](x.shape[0])]
 
 
 def shuffle(x):
     """Shuffles the first axis of `x` in place."""
+    if not isinstance(x, _core.ndarray):
+        raise TypeError(f"shuffle: an array is needed; got {type(x).__name__}")
     x[...] = permutation(x)
 
 

@@ -21,9 +21,12 @@ from . import random  # noqa: E402,F401
 from ..serialization import load, save, savez  # noqa: E402,F401
 
 waitall = _core.waitall
+_LATER = ("from_dlpack", "to_dlpack_for_read", "to_dlpack_for_write")
 
 
 def __getattr__(name: str):
     if name.startswith("__"):
         raise AttributeError(name)
+    if name in _LATER:
+        raise NotImplementedError(f"npx.{name}: arrays do not speak DLPack in this version; go through asnumpy()")
     raise AttributeError(f"mx.npx has no attribute {name!r}.{_did_you_mean(name, globals())}")

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calling forms of `mx.npx` that choose among operators by name, and bridges to other libraries."""
+"""Calling forms of `mx.npx` that choose among operators by name, and arrays from NumPy's."""
 from __future__ import annotations
 
 from .. import _core
 from ..base import did_you_mean
 from ..registry import functions as _functions
 
-__all__ = ["activation_function", "from_numpy", "from_dlpack", "to_dlpack_for_read",
-           "to_dlpack_for_write"]
+__all__ = ["activation_function", "from_numpy"]
 
 _ACTIVATIONS = {"relu": "relu", "sigmoid": "sigmoid", "tanh": "tanh", "softrelu": "softplus", "softplus": "softplus",
                 "softsign": "softsign", "log_sigmoid": "log_sigmoid", "mish": "mish", "gelu": "gelu", "silu": "silu",
@@ -29,17 +28,3 @@ def activation_function(act_type: str):
 def from_numpy(ndarray, zero_copy=True):
     """An array with a NumPy array's values."""
     return _core.array(ndarray)
-
-
-def from_dlpack(data):
-    """An array over the memory of an object that speaks DLPack."""
-    return _core.from_dlpack(data)
-
-
-def to_dlpack_for_read(data):
-    """A DLPack capsule over the array's memory, after waiting for its value."""
-    data.wait_to_read()
-    return data.__dlpack__()
-
-
-to_dlpack_for_write = to_dlpack_for_read

@@ -8,6 +8,7 @@ import math
 from .. import _core
 from ..registry import functions as _functions
 from ..np import arange, where
+from ..np._arguments import as_array, axes_of, axis_of
 
 __all__ = ["batch_flatten", "reshape", "slice", "slice_axis", "slice_like", "sequence_mask", "sequence_last",
            "sequence_reverse", "arange_like", "stop_gradient", "shape_array", "index_update", "index_add", "topk",
@@ -16,6 +17,9 @@ __all__ = ["batch_flatten", "reshape", "slice", "slice_axis", "slice_like", "seq
 
 def batch_flatten(x):
     """(batch, ...) to (batch, rest)."""
+    x = as_array(x)
+    if x.ndim == 0:
+        raise ValueError("batch_flatten: at least one dimension is needed; got none")
     return x.reshape((x.shape[0], math.prod(x.shape[1:])))
 
 
@@ -24,6 +28,7 @@ def reshape(a, newshape, reverse=False, order="C"):
     remaining sizes, -5 joins the next two, -6 splits the next one into the two sizes that follow.
 
     ValueError for codes that do not fit."""
+    a = as_array(a)
     codes = [newshape] if isinstance(newshape, int) else [int(n) for n in newshape]
     old = a.shape[::-1] if reverse else a.shape
     sizes = _code_sizes(old, codes[::-1] if reverse else codes)
@@ -64,6 +69,7 @@ def _code_sizes(old: tuple, codes: list) -> list:
 
 def slice(data, begin, end, step=()):
     """data[begin[0]:end[0]:step[0], ...]; None leaves an end open. A view."""
+    data = as_array(data)
     as_tuple = lambda v: (v,) if isinstance(v, int) or v is None else tuple(v)  # noqa: E731
     begin, end, step = as_tuple(begin), as_tuple(end), as_tuple(step)
     if len(begin) != len(end) or len(begin) > data.ndim:
@@ -75,12 +81,15 @@ def slice(data, begin, end, step=()):
 
 def slice_axis(data, axis, begin, end):
     """data[..., begin:end, ...] along one axis. A view."""
-    return data[(*[builtins.slice(None)] * (axis % data.ndim), builtins.slice(begin, end))]
+    data = as_array(data)
+    return data[(*[builtins.slice(None)] * axis_of(axis, data.ndim, "slice_axis"), builtins.slice(begin, end))]
 
 
 def slice_like(data, shape_like, axes=()):
     """`data` cut to the sizes of `shape_like` along `axes` (all where empty). A view."""
-    axes = [a % data.ndim for a in axes] if axes else range(data.ndim)
+    data, shape_like = as_array(data), as_array(shape_like)
+    axes = axes_of(axes, data.ndim, "slice_like") if axes != () else range(data.ndim)
+    axes_of(tuple(axes), shape_like.ndim, "slice_like")
     return data[tuple(builtins.slice(None, shape_like.shape[i]) if i in axes else builtins.slice(None)
                       for i in range(data.ndim))]
 
@@ -124,6 +133,7 @@ def sequence_reverse(data, sequence_length=None, use_sequence_length=False, axis
 
 def arange_like(data, start=0.0, step=1.0, repeat=1, ctx=None, axis=None):
     """start, start + step, ... in the shape of `data`, or as many as `axis` is long; each `repeat` times."""
+    data = as_array(data)
     n = data.size if axis is None else data.shape[axis]
     values = start + step * arange(-(-n // repeat))
     values = (values.repeat(repeat)[:n] if repeat != 1 else values).astype(data.dtype)
@@ -132,12 +142,12 @@ def arange_like(data, start=0.0, step=1.0, repeat=1, ctx=None, axis=None):
 
 def stop_gradient(x):
     """The elements of `x`; no gradient flows back through it."""
-    return x.detach()
+    return as_array(x).detach()
 
 
 def shape_array(data):
     """The shape as an int64 array."""
-    return _core.array(list(data.shape), dtype="int64")
+    return _core.array(list(as_array(data).shape), dtype="int64")
 
 
 def _position(ind):
@@ -149,7 +159,7 @@ def _position(ind):
 
 def index_update(a, ind, val):
     """A copy of `a` with a[ind] = val; an index array of shape (k, n) names n elements by k coordinates."""
-    out = a.copy()
+    out = as_array(a).copy()
     out[_position(ind)] = val
     return out
 
@@ -158,7 +168,7 @@ def index_add(a, ind, val):
     """A copy of `a` with `val` added at the indices; where several are equal, all values are added.
 
     NotImplementedError for repeated indices."""
-    out, place = a.copy(), _position(ind)
+    out, place = as_array(a).copy(), _position(ind)
     chosen = a[place]
     out[place] = chosen + val
     if isinstance(place, tuple) and all(isinstance(p, _core.ndarray) for p in place):
