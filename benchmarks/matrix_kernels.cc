@@ -36,16 +36,16 @@ double now() {
   a##i = a##i * x + y; \
   asm volatile("" : "+v"(a##i));
 #define SUM(i) s += a##i;
-#define ROOF(name, bytes, ...)                                                      \
-  __VA_ARGS__ float name(int64_t steps) {                                           \
-    typedef float Vec __attribute__((vector_size(bytes)));                          \
-    EACH(START)                                                                     \
-    Vec x = Vec{} + 1.0000001f, y = Vec{} + 1e-9f, s = Vec{};                       \
-    for (int64_t i = 0; i < steps; ++i) {                                           \
-      EACH(STEP)                                                                    \
-    }                                                                               \
-    EACH(SUM)                                                                       \
-    return s[0];                                                                    \
+#define ROOF(name, bytes, ...)                                \
+  __VA_ARGS__ float name(int64_t steps) {                     \
+    typedef float Vec __attribute__((vector_size(bytes)));    \
+    EACH(START)                                               \
+    Vec x = Vec{} + 1.0000001f, y = Vec{} + 1e-9f, s = Vec{}; \
+    for (int64_t i = 0; i < steps; ++i) {                     \
+      EACH(STEP)                                              \
+    }                                                         \
+    EACH(SUM)                                                 \
+    return s[0];                                              \
   }
 #if defined(__x86_64__)
 ROOF(roof_avx512, 64, __attribute__((target("avx512f"))))
@@ -94,8 +94,8 @@ void report(const std::string& name, double flops, const std::function<void()>& 
     before = after;
   }
   std::sort(shares.begin(), shares.end());
-  std::printf("%-44s %10.2f us %8.1f GFLOP/s  median %3.0f %% of the roof\n", name.c_str(), best * 1e6, flops / best / 1e9,
-              100 * shares[shares.size() / 2]);
+  std::printf("%-44s %10.2f us %8.1f GFLOP/s  median %3.0f %% of the roof\n", name.c_str(), best * 1e6,
+              flops / best / 1e9, 100 * shares[shares.size() / 2]);
   std::fflush(stdout);
 }
 

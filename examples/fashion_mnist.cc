@@ -14,9 +14,11 @@ struct Samples {
 };
 
 static Samples load(const std::string& folder, const std::string& part) {
-  io::IdxArray x = io::read_idx(folder + "/" + part + "-images-idx3-ubyte.gz"), y = io::read_idx(folder + "/" + part + "-labels-idx1-ubyte.gz");
+  io::IdxArray x = io::read_idx(folder + "/" + part + "-images-idx3-ubyte.gz"),
+               y = io::read_idx(folder + "/" + part + "-labels-idx1-ubyte.gz");
   int64_t n = x.shape[0];
-  return {Array::from(x.data.data(), Shape{n, 1, x.shape[1], x.shape[2]}, DType::uint8).astype(DType::float32) / 255, Array::from(y.data.data(), Shape{n}, DType::uint8).astype(DType::int64)};
+  return {Array::from(x.data.data(), Shape{n, 1, x.shape[1], x.shape[2]}, DType::uint8).astype(DType::float32) / 255,
+          Array::from(y.data.data(), Shape{n}, DType::uint8).astype(DType::int64)};
 }
 
 static double accuracy(nn::Layer& net, const Samples& s, int64_t limit) {
@@ -34,7 +36,9 @@ int main(int argc, char** argv) {
   try {
     seed(1);
     Samples train = load(folder, "train"), test = load(folder, "t10k");
-    auto net = nn::sequential({nn::conv2d(6, 5, 1, 2), nn::relu(), nn::max_pool2d(2), nn::conv2d(16, 5), nn::relu(), nn::max_pool2d(2), nn::dense(120), nn::relu(), nn::dense(84), nn::relu(), nn::dense(10)});
+    auto net =
+        nn::sequential({nn::conv2d(6, 5, 1, 2), nn::relu(), nn::max_pool2d(2), nn::conv2d(16, 5), nn::relu(),
+                        nn::max_pool2d(2), nn::dense(120), nn::relu(), nn::dense(84), nn::relu(), nn::dense(10)});
     auto optimizer = nn::adam(0.001);
     for (int64_t epoch = 0; epoch < epochs; ++epoch) {
       double total = 0;
@@ -43,13 +47,15 @@ int main(int argc, char** argv) {
         Array loss;
         {
           Record scope;
-          loss = nn::softmax_cross_entropy((*net)(train.pictures.slice(i, i + batch)), train.labels.slice(i, i + batch));
+          loss =
+              nn::softmax_cross_entropy((*net)(train.pictures.slice(i, i + batch)), train.labels.slice(i, i + batch));
         }
         loss.backward();
         optimizer->step(*net, batch);
         if (steps % 50 == 0) total += call("mean", {loss}).item();
       }
-      std::printf("epoch %lld: loss %.3f, accuracy on new pictures %.3f\n", static_cast<long long>(epoch + 1), total / static_cast<double>((steps + 49) / 50), accuracy(*net, test, 10000));
+      std::printf("epoch %lld: loss %.3f, accuracy on new pictures %.3f\n", static_cast<long long>(epoch + 1),
+                  total / static_cast<double>((steps + 49) / 50), accuracy(*net, test, 10000));
     }
     nn::save_parameters(*net, "lenet.params");
     std::printf("saved lenet.params\n");

@@ -18,10 +18,13 @@ static std::pair<Array, Array> make_batch(unsigned& state) {
   std::vector<float> x(kBatch * 3 * kSide * kSide), y;
   for (float& v : x) v = 0.3f * random();
   for (int64_t n = 0; n < kBatch; ++n) {
-    int64_t size = 16 + static_cast<int64_t>(random() * 12), left = static_cast<int64_t>(random() * static_cast<float>(kSide - size)), top = static_cast<int64_t>(random() * static_cast<float>(kSide - size));
+    int64_t size = 16 + static_cast<int64_t>(random() * 12),
+            left = static_cast<int64_t>(random() * static_cast<float>(kSide - size)),
+            top = static_cast<int64_t>(random() * static_cast<float>(kSide - size));
     for (int64_t c = 0; c < 3; ++c)
       for (int64_t i = top; i < top + size; ++i)
-        for (int64_t j = left; j < left + size; ++j) x[static_cast<size_t>(((n * 3 + c) * kSide + i) * kSide + j)] = 0.7f + 0.3f * random();
+        for (int64_t j = left; j < left + size; ++j)
+          x[static_cast<size_t>(((n * 3 + c) * kSide + i) * kSide + j)] = 0.7f + 0.3f * random();
     auto unit = [](int64_t v) { return static_cast<float>(v) / kSide; };
     y.insert(y.end(), {0.0f, unit(left), unit(top), unit(left + size), unit(top + size)});
   }
@@ -32,7 +35,8 @@ int main(int argc, char** argv) {
   int steps = argc > 1 ? std::atoi(argv[1]) : 150;
   try {
     seed(1);
-    auto body = nn::sequential({nn::conv2d(16, 3, 1, 1), nn::batch_norm(), nn::relu(), nn::max_pool2d(2), nn::conv2d(32, 3, 1, 1), nn::batch_norm(), nn::relu(), nn::max_pool2d(2),
+    auto body = nn::sequential({nn::conv2d(16, 3, 1, 1), nn::batch_norm(), nn::relu(), nn::max_pool2d(2),
+                                nn::conv2d(32, 3, 1, 1), nn::batch_norm(), nn::relu(), nn::max_pool2d(2),
                                 nn::conv2d(32, 3, 1, 1), nn::batch_norm(), nn::relu(), nn::max_pool2d(2)});
     constexpr int64_t kAnchors = 3;
     auto classes = nn::conv2d(kAnchors * 2, 3, 1, 1), boxes = nn::conv2d(kAnchors * 4, 3, 1, 1);
@@ -41,7 +45,8 @@ int main(int argc, char** argv) {
     unsigned state = 7;
     auto predict = [&](const Array& x, Array& anchors, Array& scores, Array& offsets) {
       Array map = (*body)(x);
-      anchors = call("multibox_prior", {map}, {{"sizes", std::vector<double>{0.3, 0.4}}, {"ratios", std::vector<double>{1, 0.8}}});
+      anchors = call("multibox_prior", {map},
+                     {{"sizes", std::vector<double>{0.3, 0.4}}, {"ratios", std::vector<double>{1, 0.8}}});
       scores = (*classes)(map).transpose({0, 2, 3, 1}).reshape(Shape{x.dim(0), -1, 2});
       offsets = (*boxes)(map).transpose({0, 2, 3, 1}).reshape(Shape{x.dim(0), -1});
     };
@@ -53,7 +58,8 @@ int main(int argc, char** argv) {
         Record scope;
         predict(x, anchors, scores, offsets);
         auto target = call_all(require_op("multibox_target"), {anchors, label, scores.transpose({0, 2, 1}).detach()});
-        loss = nn::softmax_cross_entropy(scores, target[2]) + nn::l1_loss(offsets * target[1], target[0] * target[1]) * 4;
+        loss =
+            nn::softmax_cross_entropy(scores, target[2]) + nn::l1_loss(offsets * target[1], target[0] * target[1]) * 4;
       }
       loss.backward();
       optimizer->step(*net, kBatch);
@@ -66,9 +72,13 @@ int main(int argc, char** argv) {
     double overlap = 0;
     for (int64_t n = 0; n < kBatch; ++n) {
       const double* best = &rows[static_cast<size_t>(n * found.dim(1) * 6)];
-      Array a = Array::from(std::vector<double>(best + 2, best + 6), Shape{1, 4}), b = Array::from(std::vector<double>(truth.begin() + n * 5 + 1, truth.begin() + n * 5 + 5), Shape{1, 4});
+      Array a = Array::from(std::vector<double>(best + 2, best + 6), Shape{1, 4}),
+            b = Array::from(std::vector<double>(truth.begin() + n * 5 + 1, truth.begin() + n * 5 + 5), Shape{1, 4});
       overlap += call("box_iou", {a, b}).item() / kBatch;
-      if (n < 3) std::printf("picture %lld: score %.2f box %.2f %.2f %.2f %.2f, truth %.2f %.2f %.2f %.2f\n", static_cast<long long>(n), best[1], best[2], best[3], best[4], best[5], truth[n * 5 + 1], truth[n * 5 + 2], truth[n * 5 + 3], truth[n * 5 + 4]);
+      if (n < 3)
+        std::printf("picture %lld: score %.2f box %.2f %.2f %.2f %.2f, truth %.2f %.2f %.2f %.2f\n",
+                    static_cast<long long>(n), best[1], best[2], best[3], best[4], best[5], truth[n * 5 + 1],
+                    truth[n * 5 + 2], truth[n * 5 + 3], truth[n * 5 + 4]);
     }
     std::printf("mean overlap of the best detections with the truth: %.2f\n", overlap);
     return overlap > 0.5 ? 0 : 1;

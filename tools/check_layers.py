@@ -7,8 +7,8 @@
 Prints one line an offence and exits with 1 if there is any. Also refuses includes of files that do not exist, and cycles.
 A statement that must write an operator's name as a string says why, on its line or the line above:
 `// layers: operator names (REASON)`. Among the first five lines of a file the comment covers the whole file. Every use of it
-is printed. Folders below ir cannot look operators up, so their words are free. In the bindings, where Python's own words are
-strings too, only names that are looked up count.
+is printed. Folders below ir cannot look operators up, so their words are free. In the front ends (src/api, python/bindings),
+whose own words are strings too, only names that are looked up count.
 """
 import re
 import sys
@@ -30,7 +30,7 @@ ALLOWED = {
 EXTERNAL = {"hwy"}  # quoted by its own convention
 TEXTUAL_SUFFIXES = {".h", ".cc", ".inc"}
 MARKER = re.compile(r"// layers: operator names \(.+\)")
-LOOKUP = re.compile(r"\b(?:require|find|lookup)\w*\(\s*$")  # what stands before a name that is looked up
+LOOKUP = re.compile(r"\b(?:require|find|lookup|call)\w*\(\s*$")  # what stands before a name that is looked up
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+(?:"([^"]+)"|<((?:%s)/[^>]+)>)' % "|".join(ALLOWED), re.M)
 COMMENT_OR_STRING = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
 DECLARATION = re.compile(r"\bTW_OP(?:_\w+)?\(\s*\"?(\w+)")
@@ -113,12 +113,13 @@ def check_names(root, names, problems, marked):
     bindings = [path for path in sorted((root / "python/bindings").rglob("*")) if path.suffix in TEXTUAL_SUFFIXES]
     for path in paths + bindings:
         text = path.read_text()
+        front_end = path in bindings or path.is_relative_to(root / "src/api")
         allowed = marked_lines(text.splitlines())
         for match in COMMENT_OR_STRING.finditer(text):
             literal = match[0]
             if not literal.startswith('"') or literal[1:-1] not in names:
                 continue
-            if path in bindings and not LOOKUP.search(text, max(0, match.start() - 40), match.start()):
+            if front_end and not LOOKUP.search(text, max(0, match.start() - 40), match.start()):
                 continue
             number = text.count("\n", 0, match.start()) + 1
             where = f"{path.relative_to(root)}:{number}"

@@ -20,8 +20,8 @@ struct OpDef;
 
 class Array {
  public:
-  Array() = default;                       // no array: an optional argument that is not given
-  Array(double number);                    // a weak scalar: takes the dtype of the arrays it meets
+  Array() = default;     // no array: an optional argument that is not given
+  Array(double number);  // a weak scalar: takes the dtype of the arrays it meets
   Array(int number);
   explicit Array(Val value) : value_(std::move(value)) {}
 
@@ -31,40 +31,39 @@ class Array {
   static Array zeros(const Shape& shape, DType dtype = DType::float32);
   /// Copies `count` elements of the dtype from memory of the caller.
   static Array from(const void* data, const Shape& shape, DType dtype);
-  template <class T>
-  static Array from(const std::vector<T>& elements, const Shape& shape) {
-    TW_CHECK(shape.size() == static_cast<int64_t>(elements.size()), value, "Array::from: shape ", shape, " needs ", shape.size(), " elements; got ", elements.size());
+  template <class T> static Array from(const std::vector<T>& elements, const Shape& shape) {
+    TW_CHECK(shape.size() == static_cast<int64_t>(elements.size()), value, "Array::from: shape ", shape, " needs ",
+             shape.size(), " elements; got ", elements.size());
     return from(elements.data(), shape, dtype_of<T>);
   }
 
   explicit operator bool() const { return static_cast<bool>(value_); }
   Shape shape() const { return Shape(value_->shape()); }
   int64_t size() const { return value_->size(); }
-  int64_t dim(int axis) const;             // counts from the end when negative
+  int64_t dim(int axis) const;  // counts from the end when negative
   int rank() const { return value_->rank(); }
   DType dtype() const { return value_->dtype(); }
 
   /// The elements in row-major order, once they are computed; throws what went wrong in them.
-  template <class T>
-  std::vector<T> to_vector() const {
+  template <class T> std::vector<T> to_vector() const {
     std::vector<T> elements(static_cast<size_t>(size()));
     read(elements.data(), dtype_of<T>);
     return elements;
   }
-  double item() const;                     // of an array with one element
+  double item() const;  // of an array with one element
   void wait_to_read() const;
 
-  Array operator[](int64_t i) const;       // a view of row i
+  Array operator[](int64_t i) const;                            // a view of row i
   Array slice(int64_t begin, int64_t end, int axis = 0) const;  // a view of [begin, end)
-  Array reshape(const Shape& shape) const; // one size may be -1
+  Array reshape(const Shape& shape) const;                      // one size may be -1
   Array transpose(std::initializer_list<int64_t> axes = {}) const;
   Array astype(DType dtype) const;
   Array copy() const;
-  Array detach() const;                    // the same elements without history
-  void assign(const Array& from);          // writes all elements; `from` is broadcast and cast
+  Array detach() const;            // the same elements without history
+  void assign(const Array& from);  // writes all elements; `from` is broadcast and cast
 
   void attach_grad(const char* grad_req = "write");
-  Array grad() const;                      // empty without attach_grad()
+  Array grad() const;  // empty without attach_grad()
   /// Gradients of this array (ones as its own) for every variable it came from.
   void backward(const Array& head_gradient = {}, bool retain_graph = false) const;
 
@@ -85,16 +84,19 @@ Array operator>(const Array& a, const Array& b);
 Array operator==(const Array& a, const Array& b);
 Array& operator+=(Array& a, const Array& b);
 Array& operator-=(Array& a, const Array& b);
-std::string to_string(const Array& a);     // "array([[1, 2], [3, 4]], float32)"
+std::string to_string(const Array& a);  // "array([[1, 2], [3, 4]], float32)"
 
 /// Any registered operator by its name; the functions of ops.h are made of it.
-using Attribute = std::variant<bool, int64_t, double, DType, std::string, std::vector<int64_t>, std::vector<double>, std::monostate>;
+using Attribute =
+    std::variant<bool, int64_t, double, DType, std::string, std::vector<int64_t>, std::vector<double>, std::monostate>;
 struct NamedAttribute {
   const char* name;
   Attribute value;
 };
-std::vector<Array> call_all(const OpDef& op, std::initializer_list<Array> inputs, std::initializer_list<NamedAttribute> attributes = {});
-std::vector<Array> call_all(const OpDef& op, const std::vector<Array>& inputs, std::initializer_list<NamedAttribute> attributes = {});
+std::vector<Array> call_all(const OpDef& op, std::initializer_list<Array> inputs,
+                            std::initializer_list<NamedAttribute> attributes = {});
+std::vector<Array> call_all(const OpDef& op, const std::vector<Array>& inputs,
+                            std::initializer_list<NamedAttribute> attributes = {});
 Array call(const char* op, std::initializer_list<Array> inputs, std::initializer_list<NamedAttribute> attributes = {});
 
 /// Records what happens in its scope for gradients, in training mode unless said otherwise.
@@ -118,8 +120,8 @@ class NoGradient {
   unsigned before_;
 };
 
-void seed(uint64_t number);                // starts the stream of random numbers anew
-void wait_all();                           // until all queued work is done; throws its first error
+void seed(uint64_t number);  // starts the stream of random numbers anew
+void wait_all();             // until all queued work is done; throws its first error
 
 }  // namespace twibil
 

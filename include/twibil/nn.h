@@ -32,7 +32,8 @@ class Layer {
 };
 using LayerPointer = std::shared_ptr<Layer>;
 
-/// y = x W^T + b; the input size is known at the first call. Weights start uniform in +-sqrt(3 / ((in + out) / 2)) (Xavier).
+/// y = x W^T + b; the input size is known at the first call. Weights start uniform in +-sqrt(3 / ((in + out) / 2))
+/// (Xavier).
 LayerPointer dense(int64_t units, bool flatten = true);
 /// 2-D convolution on (batch, channels, height, width).
 LayerPointer conv2d(int64_t channels, int64_t kernel, int64_t stride = 1, int64_t padding = 0);
@@ -45,7 +46,8 @@ LayerPointer function(std::function<Array(const Array&)> f);
 /// Layers one after the other; their parameters are named "0.weight", "1.bias" ... as gluon's Sequential does.
 LayerPointer sequential(std::vector<LayerPointer> layers);
 
-/// -log softmax(x)[label] for (batch, ..., classes) and labels without the last axis; one number per sample, the mean of its rest.
+/// -log softmax(x)[label] for (batch, ..., classes) and labels without the last axis; one number per sample, the mean
+/// of its rest.
 Array softmax_cross_entropy(const Array& x, const Array& label);
 /// |x - y|, averaged per sample.
 Array l1_loss(const Array& x, const Array& y);

@@ -28,7 +28,8 @@ Val entry_array(PyObject* o) {
     v = to_operand(o);
   }
   TW_CHECK(v && (is_integer(v->dtype()) || v->dtype() == DType::bool_ || is_floating(v->dtype())), index,
-           "only integers, slices, ..., None, integer arrays and boolean arrays are valid indices; got ", Py_TYPE(o)->tp_name);
+           "only integers, slices, ..., None, integer arrays and boolean arrays are valid indices; got ",
+           Py_TYPE(o)->tp_name);
   if (is_floating(v->dtype())) {  // MXNet's users index with the float32 that array([0, 2]) gives them
     Val whole = Val::adopt(new_value(DType::int64, v->shape()));
     assign(*whole, *v);
@@ -78,8 +79,8 @@ int AdvancedKey::add(PyObject* o, int axis, std::span<const int64_t> dims) {
   }
   TW_CHECK(v->rank() > 0, index, "a single bool cannot index an array; use an array of bools");
   for (int i = 0; i < v->rank(); ++i)
-    TW_CHECK(v->dims[i] == dims[static_cast<size_t>(i)], index, "a boolean index of shape ", v->shape(), " does not match the array: axis ", axis + i, " has size ",
-             dims[static_cast<size_t>(i)]);
+    TW_CHECK(v->dims[i] == dims[static_cast<size_t>(i)], index, "a boolean index of shape ", v->shape(),
+             " does not match the array: axis ", axis + i, " has size ", dims[static_cast<size_t>(i)]);
   for (Val& positions : mask_indices(*v)) {
     axes_.push_back(axis++);
     indices_.push_back(std::move(positions));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Python object of an array lives in the head of its Value: wrapping allocates nothing, and one value has one object.
+// The Python object of an array lives in the head of its Value: wrapping allocates nothing, and one value has one
+// object.
 #pragma once
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -10,8 +11,7 @@
 namespace twibil::python {
 
 struct ArrayObject {  // the first 24 bytes of a Value; instances of subclasses are this and nothing more
-  PyObject_HEAD
-  Value* value;
+  PyObject_HEAD Value* value;
 };
 static_assert(offsetof(ArrayObject, value) == offsetof(Value, self), "the object head must fit into Value::front_end");
 
@@ -58,8 +58,7 @@ class Ref {
   PyObject* o_;
 };
 /// Python's method tables hold functions of several kinds behind one type.
-template <class F>
-PyCFunction as_method(F* f) {
+template <class F> PyCFunction as_method(F* f) {
   return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(f));
 }
 /// Thrown when a Python exception is set already.

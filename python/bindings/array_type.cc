@@ -32,10 +32,13 @@ void dealloc(PyObject* o) {
 PyObject* make(PyTypeObject* type, PyObject* args, PyObject* keywords) {
   static const char* kNames[] = {"object", "dtype", "ctx", nullptr};
   PyObject *object = nullptr, *dtype = Py_None, *ctx = Py_None;
-  if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|OO", const_cast<char**>(kNames), &object, &dtype, &ctx)) return nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|OO", const_cast<char**>(kNames), &object, &dtype, &ctx))
+    return nullptr;
   try {
     check_context(ctx);
-    Val v = dtype == Py_None && is_array(object) ? Val::share(value_of(object)) : to_array(object, dtype == Py_None ? Maybe<DType>() : Maybe<DType>(to_dtype(dtype)));
+    Val v = dtype == Py_None && is_array(object)
+                ? Val::share(value_of(object))
+                : to_array(object, dtype == Py_None ? Maybe<DType>() : Maybe<DType>(to_dtype(dtype)));
     if (type == &ArrayType) return wrap(v);
     PyObject* o = checked(type->tp_alloc(type, 0));
     reinterpret_cast<ArrayObject*>(o)->value = v.leak();
@@ -45,11 +48,11 @@ PyObject* make(PyTypeObject* type, PyObject* args, PyObject* keywords) {
   }
 }
 
-#define TW_TRY(...)           \
-  try {                       \
-    __VA_ARGS__               \
-  } catch (...) {             \
-    return raise_current();   \
+#define TW_TRY(...)         \
+  try {                     \
+    __VA_ARGS__             \
+  } catch (...) {           \
+    return raise_current(); \
   }
 
 PyObject* get_shape(PyObject* o, void*) { TW_TRY(return shape_tuple(value_of(o)->shape());) }
@@ -57,16 +60,18 @@ PyObject* get_dtype(PyObject* o, void*) { TW_TRY(return dtype_object(value_of(o)
 PyObject* get_size(PyObject* o, void*) { return PyLong_FromLongLong(value_of(o)->size()); }
 PyObject* get_ndim(PyObject* o, void*) { return PyLong_FromLong(value_of(o)->rank()); }
 PyObject* get_itemsize(PyObject* o, void*) { return PyLong_FromLongLong(size_of(value_of(o)->dtype())); }
-PyObject* get_nbytes(PyObject* o, void*) { return PyLong_FromLongLong(value_of(o)->size() * size_of(value_of(o)->dtype())); }
+PyObject* get_nbytes(PyObject* o, void*) {
+  return PyLong_FromLongLong(value_of(o)->size() * size_of(value_of(o)->dtype()));
+}
 PyObject* get_strides(PyObject* o, void*) {
   TW_TRY(int64_t strides[kMaxRank]; Value& v = *value_of(o); v.copy_strides(strides);
          for (int i = 0; i < v.rank(); ++i) strides[i] *= size_of(v.dtype());
          return shape_tuple({strides, static_cast<size_t>(v.rank())});)
 }
 PyObject* get_transposed(PyObject* o, void*) {
-  TW_TRY(// layers: operator names (what .T means)
-         const OpDef& op = require_op("transpose"); Value* x = value_of(o); Value* out[6]; invoke(op, op.attrs.defaults, {&x, 1}, out);
-         return wrap(out[0]);)
+  TW_TRY(  // layers: operator names (what .T means)
+      const OpDef& op = require_op("transpose"); Value* x = value_of(o); Value * out[6];
+      invoke(op, op.attrs.defaults, {&x, 1}, out); return wrap(out[0]);)
 }
 PyObject* get_context(PyObject*, void*) {
   TW_TRY(static PyObject* cpu = nullptr; if (!cpu) {
@@ -90,7 +95,9 @@ int set_grad(PyObject* o, PyObject* to, void*) {
 PyObject* get_grad_req(PyObject* o, void*) {
   Value* v = value_of(o);
   if (!v->leaf) Py_RETURN_NONE;
-  return PyUnicode_FromString(v->leaf->grad_req == GradReq::write ? "write" : v->leaf->grad_req == GradReq::add ? "add" : "null");
+  return PyUnicode_FromString(v->leaf->grad_req == GradReq::write ? "write"
+                              : v->leaf->grad_req == GradReq::add ? "add"
+                                                                  : "null");
 }
 PyObject* get_version(PyObject* o, void*) { return PyLong_FromUnsignedLong(value_of(o)->root->version); }
 PyObject* get_default_storage(PyObject*, void*) { return PyUnicode_FromString("default"); }
@@ -106,18 +113,19 @@ PyObject* as_array(PyObject* o, PyObject* args, PyObject* keywords) {  // numpy'
          return PyObject_CallMethod(array.get(), "astype", "O", dtype);)
 }
 PyObject* item(PyObject* o, PyObject* args) {
-  TW_TRY(
-      if (PyTuple_GET_SIZE(args)) {
-        Ref element(checked(array_subscript(o, PyTuple_GET_SIZE(args) == 1 ? PyTuple_GET_ITEM(args, 0) : args)));
-        Ref none(checked(PyTuple_New(0)));
-        return item(element.get(), none.get());
-      }
-      Value& v = *value_of(o);
-      TW_CHECK(v.size() == 1, value, "item: the array must have one element; its shape is ", v.shape());
-      Scalar s = read_scalar(v);
-      return s.is_real() ? PyFloat_FromDouble(s.real) : s.is_boolean() ? PyBool_FromLong(s.integer != 0) : PyLong_FromLongLong(s.integer);)
+  TW_TRY(if (PyTuple_GET_SIZE(args)) {
+    Ref element(checked(array_subscript(o, PyTuple_GET_SIZE(args) == 1 ? PyTuple_GET_ITEM(args, 0) : args)));
+    Ref none(checked(PyTuple_New(0)));
+    return item(element.get(), none.get());
+  } Value& v = *value_of(o);
+         TW_CHECK(v.size() == 1, value, "item: the array must have one element; its shape is ", v.shape());
+         Scalar s = read_scalar(v); return s.is_real()      ? PyFloat_FromDouble(s.real)
+                                           : s.is_boolean() ? PyBool_FromLong(s.integer != 0)
+                                                            : PyLong_FromLongLong(s.integer);)
 }
-PyObject* tolist(PyObject* o, PyObject*) { TW_TRY(Ref array(to_numpy(*value_of(o))); return PyObject_CallMethod(array.get(), "tolist", nullptr);) }
+PyObject* tolist(PyObject* o, PyObject*) {
+  TW_TRY(Ref array(to_numpy(*value_of(o))); return PyObject_CallMethod(array.get(), "tolist", nullptr);)
+}
 PyObject* wait(PyObject* o, PyObject*) { TW_TRY(wait_to_read(*value_of(o)); Py_RETURN_NONE;) }
 PyObject* same(PyObject* o, PyObject*) { return Py_INCREF(o), o; }
 PyObject* in_context(PyObject* o, PyObject* ctx) { TW_TRY(check_context(ctx); Py_INCREF(o); return o;) }
@@ -128,9 +136,11 @@ PyObject* attach(PyObject* o, PyObject* args, PyObject* keywords) {
   const char* req = "write";
   PyObject* stype = Py_None;
   if (!PyArg_ParseTupleAndKeywords(args, keywords, "|sO", const_cast<char**>(kNames), &req, &stype)) return nullptr;
-  TW_TRY(std::string_view r = req;
-         TW_CHECK(r == "write" || r == "add" || r == "null", value, "attach_grad: grad_req must be write, add or null; got ", r);
-         attach_grad(*value_of(o), r == "write" ? GradReq::write : r == "add" ? GradReq::add : GradReq::null);
+  TW_TRY(std::string_view r = req; TW_CHECK(r == "write" || r == "add" || r == "null", value,
+                                            "attach_grad: grad_req must be write, add or null; got ", r);
+         attach_grad(*value_of(o), r == "write" ? GradReq::write
+                                   : r == "add" ? GradReq::add
+                                                : GradReq::null);
          Py_RETURN_NONE;)
 }
 PyObject* drop_grad(PyObject* o, PyObject*) {
@@ -146,8 +156,10 @@ PyObject* backward_method(PyObject* o, PyObject* args, PyObject* keywords) {
   static const char* kNames[] = {"out_grad", "retain_graph", "train_mode", nullptr};
   PyObject* head = Py_None;
   int retain = 0, train = 1;
-  if (!PyArg_ParseTupleAndKeywords(args, keywords, "|Opp", const_cast<char**>(kNames), &head, &retain, &train)) return nullptr;
-  TW_TRY(Val y = Val::share(value_of(o)); Val dy = head == Py_None ? Val() : require_operand(head, "backward", "out_grad");
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "|Opp", const_cast<char**>(kNames), &head, &retain, &train))
+    return nullptr;
+  TW_TRY(Val y = Val::share(value_of(o));
+         Val dy = head == Py_None ? Val() : require_operand(head, "backward", "out_grad");
          backward({&y, 1}, {&dy, 1}, {.retain_graph = retain != 0, .training = train != 0}); Py_RETURN_NONE;)
 }
 PyObject* copyto(PyObject* o, PyObject* other) {
@@ -161,39 +173,48 @@ PyObject* astype(PyObject* o, PyObject* args, PyObject* keywords) {
   static const char* kNames[] = {"dtype", "order", "casting", "subok", "copy", nullptr};
   PyObject *dtype = nullptr, *order = Py_None, *casting = Py_None;
   int subok = 1, copy = 1;
-  if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|OOpp", const_cast<char**>(kNames), &dtype, &order, &casting, &subok, &copy)) return nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|OOpp", const_cast<char**>(kNames), &dtype, &order, &casting,
+                                   &subok, &copy))
+    return nullptr;
   TW_TRY(DType t = to_dtype(dtype); Value& v = *value_of(o); if (!copy && t == v.dtype()) return Py_INCREF(o), o;
-         const OpDef& op = op_with_role(t == v.dtype() ? Role::copy : Role::cast); Value* x = &v; Value* out[6];
+         const OpDef& op = op_with_role(t == v.dtype() ? Role::copy : Role::cast); Value* x = &v; Value * out[6];
          invoke(op, op.role == Role::cast ? static_cast<const void*>(&t) : nullptr, {&x, 1}, out); return wrap(out[0]);)
 }
 PyObject* reduce(PyObject* o, PyObject*) {
-  TW_TRY(Ref array(to_numpy(*value_of(o))), module(checked(PyImport_ImportModule("twibil._core"))), make_array(checked(PyObject_GetAttrString(module.get(), "array")));
-         Ref dtype(dtype_object(value_of(o)->dtype())); return Py_BuildValue("(O(OO))", make_array.get(), array.get(), dtype.get());)
+  TW_TRY(Ref array(to_numpy(*value_of(o))), module(checked(PyImport_ImportModule("twibil._core"))),
+         make_array(checked(PyObject_GetAttrString(module.get(), "array")));
+         Ref dtype(dtype_object(value_of(o)->dtype()));
+         return Py_BuildValue("(O(OO))", make_array.get(), array.get(), dtype.get());)
 }
 PyObject* deepcopy(PyObject* o, PyObject*) { TW_TRY(return wrap(to_array(o, {}));) }
 // NumPy's functions on our arrays come here; python/twibil/np decides what they mean.
 PyObject* array_ufunc(PyObject*, PyObject* args, PyObject* keywords) {
-  TW_TRY(Ref module(checked(PyImport_ImportModule("twibil.np._protocols"))); Ref f(checked(PyObject_GetAttrString(module.get(), "array_ufunc")));
+  TW_TRY(Ref module(checked(PyImport_ImportModule("twibil.np._protocols")));
+         Ref f(checked(PyObject_GetAttrString(module.get(), "array_ufunc")));
          return PyObject_Call(f.get(), args, keywords);)
 }
 PyObject* array_function(PyObject*, PyObject* args, PyObject* keywords) {
-  TW_TRY(Ref module(checked(PyImport_ImportModule("twibil.np._protocols"))); Ref f(checked(PyObject_GetAttrString(module.get(), "array_function")));
+  TW_TRY(Ref module(checked(PyImport_ImportModule("twibil.np._protocols")));
+         Ref f(checked(PyObject_GetAttrString(module.get(), "array_function")));
          return PyObject_Call(f.get(), args, keywords);)
 }
 
 PyObject* text_of(PyObject* o, const char* function) {
-  TW_TRY(Ref module(checked(PyImport_ImportModule("twibil._print"))); return PyObject_CallMethod(module.get(), function, "O", o);)
+  TW_TRY(Ref module(checked(PyImport_ImportModule("twibil._print")));
+         return PyObject_CallMethod(module.get(), function, "O", o);)
 }
 PyObject* repr_slot(PyObject* o) { return text_of(o, "array_repr"); }
 PyObject* str_slot(PyObject* o) { return text_of(o, "array_str"); }
 PyObject* format_method(PyObject* o, PyObject* spec) {
-  TW_TRY(Ref number(value_of(o)->rank() == 0 ? checked(item(o, checked(Ref(PyTuple_New(0)).get()))) : checked(str_slot(o)));
+  TW_TRY(Ref number(value_of(o)->rank() == 0 ? checked(item(o, checked(Ref(PyTuple_New(0)).get())))
+                                             : checked(str_slot(o)));
          return PyObject_Format(number.get(), spec);)
 }
 
 PyGetSetDef properties[] = {
     {"shape", get_shape, nullptr, "Sizes of the dimensions, a tuple of int.", nullptr},
-    {"dtype", get_dtype, nullptr, "Element type, a numpy.dtype (the string \"bfloat16\" for what NumPy lacks).", nullptr},
+    {"dtype", get_dtype, nullptr, "Element type, a numpy.dtype (the string \"bfloat16\" for what NumPy lacks).",
+     nullptr},
     {"size", get_size, nullptr, "Number of elements.", nullptr},
     {"ndim", get_ndim, nullptr, "Number of dimensions.", nullptr},
     {"itemsize", get_itemsize, nullptr, "Bytes of one element.", nullptr},
@@ -224,9 +245,11 @@ PyMethodDef methods[] = {
     {"as_in_context", in_context, METH_O, "This array on a device."},
     {"to_device", in_context, METH_O, "This array on a device."},
     {"detach", detach, METH_NOARGS, "The same elements without their history: no gradient flows through."},
-    {"attach_grad", as_method(attach), METH_VARARGS | METH_KEYWORDS, "Makes this array a variable with a gradient array; grad_req is write, add or null."},
+    {"attach_grad", as_method(attach), METH_VARARGS | METH_KEYWORDS,
+     "Makes this array a variable with a gradient array; grad_req is write, add or null."},
     {"drop_grad", drop_grad, METH_NOARGS, "Undoes attach_grad()."},
-    {"backward", as_method(backward_method), METH_VARARGS | METH_KEYWORDS, "Computes gradients of this array (ones by default as its own) for all variables it came from."},
+    {"backward", as_method(backward_method), METH_VARARGS | METH_KEYWORDS,
+     "Computes gradients of this array (ones by default as its own) for all variables it came from."},
     {"copyto", copyto, METH_O, "Writes the elements into another array, which is returned."},
     {"astype", as_method(astype), METH_VARARGS | METH_KEYWORDS, "The elements converted to another dtype."},
     {"__reduce__", reduce, METH_NOARGS, nullptr},
@@ -246,7 +269,8 @@ Py_ssize_t length(PyObject* o) {
   }
   return v.dims[0];
 }
-PyMappingMethods mapping = {.mp_length = length, .mp_subscript = array_subscript, .mp_ass_subscript = array_assign_subscript};
+PyMappingMethods mapping = {
+    .mp_length = length, .mp_subscript = array_subscript, .mp_ass_subscript = array_assign_subscript};
 PySequenceMethods sequence = {.sq_length = length, .sq_item = array_item, .sq_contains = nullptr};
 
 Py_hash_t hash(PyObject* o) { return static_cast<Py_hash_t>(reinterpret_cast<uintptr_t>(value_of(o)) >> 6); }
@@ -254,8 +278,7 @@ Py_hash_t hash(PyObject* o) { return static_cast<Py_hash_t>(reinterpret_cast<uin
 }  // namespace
 
 PyTypeObject ArrayType = {
-    .ob_base = PyVarObject_HEAD_INIT(nullptr, 0)
-    .tp_name = "twibil.np.ndarray",
+    .ob_base = PyVarObject_HEAD_INIT(nullptr, 0).tp_name = "twibil.np.ndarray",
     .tp_basicsize = sizeof(ArrayObject),
     .tp_dealloc = dealloc,
     .tp_repr = repr_slot,
@@ -265,7 +288,8 @@ PyTypeObject ArrayType = {
     .tp_hash = hash,
     .tp_str = str_slot,
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
-    .tp_doc = "A dense array of numbers. Slices, transposes and reshapes are views; arithmetic follows NumPy's broadcasting.",
+    .tp_doc =
+        "A dense array of numbers. Slices, transposes and reshapes are views; arithmetic follows NumPy's broadcasting.",
     .tp_richcompare = compare_slot,
     .tp_iter = array_iterator,
     .tp_methods = methods,

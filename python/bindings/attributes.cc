@@ -29,7 +29,8 @@ bool to_bool(PyObject* o, const Field& f, const char* op) {
 }
 
 int64_t integer(PyObject* o, const Field& f, const char* op) {
-  if (PyLong_CheckExact(o) || PyIndex_Check(o) || PyFloat_Check(o)) return to_int(o, text(op, ": argument ", f.name).c_str());
+  if (PyLong_CheckExact(o) || PyIndex_Check(o) || PyFloat_Check(o))
+    return to_int(o, text(op, ": argument ", f.name).c_str());
   wrong(f, op, "an integer", o);
 }
 
@@ -51,7 +52,8 @@ DoubleList double_list(PyObject* o, const Field& f, const char* op) {
     return list;
   }
   Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
-  TW_CHECK(n <= DoubleList::capacity, value, op, ": argument ", f.name, " must hold at most ", DoubleList::capacity, " numbers; got ", static_cast<int64_t>(n));
+  TW_CHECK(n <= DoubleList::capacity, value, op, ": argument ", f.name, " must hold at most ", DoubleList::capacity,
+           " numbers; got ", static_cast<int64_t>(n));
   for (Py_ssize_t i = 0; i < n; ++i) list.push_back(to_double(PySequence_Fast_GET_ITEM(o, i), f, op));
   return list;
 }
@@ -65,7 +67,8 @@ std::string_view word(PyObject* o, const Field& f, const char* op) {
 
 void set_text(const Field& f, void* attrs, PyObject* o, const char* op) {
   std::string_view s = word(o, f, op);
-  TW_CHECK(s.size() < sizeof(ShortText::chars), value, op, ": argument ", f.name, " must be shorter than 128 characters; got ", s.size());
+  TW_CHECK(s.size() < sizeof(ShortText::chars), value, op, ": argument ", f.name,
+           " must be shorter than 128 characters; got ", s.size());
   ShortText t;
   std::copy(s.begin(), s.end(), t.chars);
   attr_at<ShortText>(attrs, f) = t;
@@ -87,21 +90,30 @@ void store(const Field& f, void* attrs, PyObject* o, const char* op) {
       return;
     case AttrKind::real_list: attr_at<DoubleList>(attrs, f) = double_list(o, f, op); return;
     case AttrKind::text: return set_text(f, attrs, o, op);
-    case AttrKind::choice:
-      try {
-        attr_at<Choice>(attrs, f) = Choice(find_choice(f, word(o, f, op)));
+    case AttrKind::choice: try { attr_at<Choice>(attrs, f) = Choice(find_choice(f, word(o, f, op)));
       } catch (Error& e) {
         e.prefix(text(op, ": "));
         throw;
       }
       return;
-    case AttrKind::maybe_boolean: attr_at<Maybe<bool>>(attrs, f) = none ? Maybe<bool>() : Maybe<bool>(to_bool(o, f, op)); return;
-    case AttrKind::maybe_integer: attr_at<Maybe<int64_t>>(attrs, f) = none ? Maybe<int64_t>() : Maybe<int64_t>(integer(o, f, op)); return;
-    case AttrKind::maybe_real: attr_at<Maybe<double>>(attrs, f) = none ? Maybe<double>() : Maybe<double>(to_double(o, f, op)); return;
-    case AttrKind::maybe_dtype: attr_at<Maybe<DType>>(attrs, f) = none ? Maybe<DType>() : Maybe<DType>(to_dtype(o)); return;
-    case AttrKind::maybe_scalar: attr_at<Maybe<Scalar>>(attrs, f) = none ? Maybe<Scalar>() : Maybe<Scalar>(scalar(o, f, op)); return;
+    case AttrKind::maybe_boolean:
+      attr_at<Maybe<bool>>(attrs, f) = none ? Maybe<bool>() : Maybe<bool>(to_bool(o, f, op));
+      return;
+    case AttrKind::maybe_integer:
+      attr_at<Maybe<int64_t>>(attrs, f) = none ? Maybe<int64_t>() : Maybe<int64_t>(integer(o, f, op));
+      return;
+    case AttrKind::maybe_real:
+      attr_at<Maybe<double>>(attrs, f) = none ? Maybe<double>() : Maybe<double>(to_double(o, f, op));
+      return;
+    case AttrKind::maybe_dtype:
+      attr_at<Maybe<DType>>(attrs, f) = none ? Maybe<DType>() : Maybe<DType>(to_dtype(o));
+      return;
+    case AttrKind::maybe_scalar:
+      attr_at<Maybe<Scalar>>(attrs, f) = none ? Maybe<Scalar>() : Maybe<Scalar>(scalar(o, f, op));
+      return;
     case AttrKind::maybe_int_list:
-      attr_at<Maybe<IntList>>(attrs, f) = none ? Maybe<IntList>() : Maybe<IntList>(to_int_list(o, text(op, ": argument ", f.name).c_str()));
+      attr_at<Maybe<IntList>>(attrs, f) =
+          none ? Maybe<IntList>() : Maybe<IntList>(to_int_list(o, text(op, ": argument ", f.name).c_str()));
       return;
   }
 }
@@ -124,7 +136,9 @@ PyObject* attr_object(const Field& f, const void* attrs) {
     Py_RETURN_NONE;
   };
   auto number = [](const Scalar& s) {
-    return s.is_real() ? PyFloat_FromDouble(s.real) : s.is_boolean() ? PyBool_FromLong(s.integer != 0) : PyLong_FromLongLong(s.integer);
+    return s.is_real()      ? PyFloat_FromDouble(s.real)
+           : s.is_boolean() ? PyBool_FromLong(s.integer != 0)
+                            : PyLong_FromLongLong(s.integer);
   };
   switch (f.kind) {
     case AttrKind::boolean: return PyBool_FromLong(attr_at<bool>(attrs, f));

@@ -15,8 +15,7 @@ namespace {
 
 // A scope that sets one or both modes; reusable and nestable.
 struct Scope {
-  PyObject_HEAD
-  signed char record, train;  // -1: as it is
+  PyObject_HEAD signed char record, train;  // -1: as it is
   std::vector<Modes>* before;
 };
 
@@ -45,8 +44,7 @@ PyMethodDef scope_methods[] = {
     {},
 };
 PyTypeObject ScopeType = {
-    .ob_base = PyVarObject_HEAD_INIT(nullptr, 0)
-    .tp_name = "twibil.autograd.scope",
+    .ob_base = PyVarObject_HEAD_INIT(nullptr, 0).tp_name = "twibil.autograd.scope",
     .tp_basicsize = sizeof(Scope),
     .tp_dealloc = scope_dealloc,
     .tp_flags = Py_TPFLAGS_DEFAULT,
@@ -88,15 +86,19 @@ struct PythonGradient final : CustomGradient {
   PyObject* function;
 };
 
-#define TW_TRY(...)           \
-  try {                       \
-    __VA_ARGS__               \
-  } catch (...) {             \
-    return raise_current();   \
+#define TW_TRY(...)         \
+  try {                     \
+    __VA_ARGS__             \
+  } catch (...) {           \
+    return raise_current(); \
   }
 
-PyObject* set_recording(PyObject*, PyObject* on) { return PyBool_FromLong(std::exchange(modes.recording, PyObject_IsTrue(on) == 1)); }
-PyObject* set_training(PyObject*, PyObject* on) { return PyBool_FromLong(std::exchange(modes.training, PyObject_IsTrue(on) == 1)); }
+PyObject* set_recording(PyObject*, PyObject* on) {
+  return PyBool_FromLong(std::exchange(modes.recording, PyObject_IsTrue(on) == 1));
+}
+PyObject* set_training(PyObject*, PyObject* on) {
+  return PyBool_FromLong(std::exchange(modes.training, PyObject_IsTrue(on) == 1));
+}
 PyObject* is_recording(PyObject*, PyObject*) { return PyBool_FromLong(modes.recording); }
 PyObject* is_training(PyObject*, PyObject*) { return PyBool_FromLong(modes.training); }
 
@@ -116,45 +118,61 @@ PyObject* backward_function(PyObject*, PyObject* args, PyObject* keywords) {
   static const char* kNames[] = {"heads", "head_grads", "retain_graph", "train_mode", "create_graph", nullptr};
   PyObject *heads = nullptr, *head_grads = Py_None;
   int retain = 0, train = 1, create = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|Oppp", const_cast<char**>(kNames), &heads, &head_grads, &retain, &train, &create)) return nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|Oppp", const_cast<char**>(kNames), &heads, &head_grads, &retain,
+                                   &train, &create))
+    return nullptr;
   TW_TRY(std::vector<Val> h = values(heads, "backward", "heads"), g = values(head_grads, "backward", "head_grads");
-         backward(h, g, {.retain_graph = retain || create, .create_graph = create != 0, .training = train != 0}); Py_RETURN_NONE;)
+         backward(h, g, {.retain_graph = retain || create, .create_graph = create != 0, .training = train != 0});
+         Py_RETURN_NONE;)
 }
 
 PyObject* grad_function(PyObject*, PyObject* args, PyObject* keywords) {
-  static const char* kNames[] = {"heads", "variables", "head_grads", "retain_graph", "create_graph", "train_mode", nullptr};
+  static const char* kNames[] = {"heads",        "variables",  "head_grads", "retain_graph",
+                                 "create_graph", "train_mode", nullptr};
   PyObject *heads = nullptr, *variables = nullptr, *head_grads = Py_None, *retain = Py_None;
   int create = 0, train = 1;
-  if (!PyArg_ParseTupleAndKeywords(args, keywords, "OO|OOpp", const_cast<char**>(kNames), &heads, &variables, &head_grads, &retain, &create, &train)) return nullptr;
-  TW_TRY(std::vector<Val> h = values(heads, "grad", "heads"), v = values(variables, "grad", "variables"), g = values(head_grads, "grad", "head_grads");
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "OO|OOpp", const_cast<char**>(kNames), &heads, &variables,
+                                   &head_grads, &retain, &create, &train))
+    return nullptr;
+  TW_TRY(std::vector<Val> h = values(heads, "grad", "heads"), v = values(variables, "grad", "variables"),
+         g = values(head_grads, "grad", "head_grads");
          bool keep = retain == Py_None ? create != 0 : PyObject_IsTrue(retain) == 1;
          Vals dx = grad(h, v, g, {.retain_graph = keep, .create_graph = create != 0, .training = train != 0});
-         if (is_array(variables)) return wrap(dx[0]);
-         Ref list(checked(PyList_New(dx.size()))); for (int i = 0; i < dx.size(); ++i) PyList_SET_ITEM(list.get(), i, wrap(dx[i]));
-         return list.leak();)
+         if (is_array(variables)) return wrap(dx[0]); Ref list(checked(PyList_New(dx.size())));
+         for (int i = 0; i < dx.size(); ++i) PyList_SET_ITEM(list.get(), i, wrap(dx[i])); return list.leak();)
 }
 
 PyObject* mark_variables(PyObject*, PyObject* args, PyObject* keywords) {
   static const char* kNames[] = {"variables", "gradients", "grad_reqs", nullptr};
   PyObject *variables = nullptr, *gradients = nullptr, *reqs = Py_None;
-  if (!PyArg_ParseTupleAndKeywords(args, keywords, "OO|O", const_cast<char**>(kNames), &variables, &gradients, &reqs)) return nullptr;
-  TW_TRY(std::vector<Val> v = values(variables, "mark_variables", "variables"), g = values(gradients, "mark_variables", "gradients");
-         TW_CHECK(v.size() == g.size(), value, "mark_variables: there must be one gradient per variable; got ", v.size(), " and ", g.size());
-         for (size_t i = 0; i < v.size(); ++i) {
-           std::string_view r = "write";
-           Ref held(reqs != Py_None && !PyUnicode_Check(reqs) ? checked(PySequence_GetItem(reqs, static_cast<Py_ssize_t>(i))) : nullptr);
-           PyObject* req = held ? held.get() : reqs;
-           if (req != Py_None) r = PyUnicode_AsUTF8(req);
-           TW_CHECK(r == "write" || r == "add" || r == "null", value, "mark_variables: grad_req must be write, add or null; got ", r);
-           attach_grad(*v[i], r == "write" ? GradReq::write : r == "add" ? GradReq::add : GradReq::null, g[i]);
-         } Py_RETURN_NONE;)
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "OO|O", const_cast<char**>(kNames), &variables, &gradients, &reqs))
+    return nullptr;
+  TW_TRY(
+      std::vector<Val> v = values(variables, "mark_variables", "variables"),
+      g = values(gradients, "mark_variables", "gradients");
+      TW_CHECK(v.size() == g.size(), value, "mark_variables: there must be one gradient per variable; got ", v.size(),
+               " and ", g.size());
+      for (size_t i = 0; i < v.size(); ++i) {
+        std::string_view r = "write";
+        Ref held(reqs != Py_None && !PyUnicode_Check(reqs)
+                     ? checked(PySequence_GetItem(reqs, static_cast<Py_ssize_t>(i)))
+                     : nullptr);
+        PyObject* req = held ? held.get() : reqs;
+        if (req != Py_None) r = PyUnicode_AsUTF8(req);
+        TW_CHECK(r == "write" || r == "add" || r == "null", value,
+                 "mark_variables: grad_req must be write, add or null; got ", r);
+        attach_grad(*v[i], r == "write" ? GradReq::write : r == "add" ? GradReq::add : GradReq::null, g[i]);
+      } Py_RETURN_NONE;)
 }
 
 PyObject* record_function(PyObject*, PyObject* args) {
   PyObject *outputs, *inputs, *function;
   if (!PyArg_ParseTuple(args, "OOO", &outputs, &inputs, &function)) return nullptr;
-  TW_TRY(std::vector<Val> y = values(outputs, "Function", "outputs"), x = values(inputs, "Function", "inputs"); std::vector<Value*> in, out;
-         for (Val& v : x) in.push_back(v.get()); for (Val& v : y) out.push_back(v.get());
+  TW_TRY(std::vector<Val> y = values(outputs, "Function", "outputs"), x = values(inputs, "Function", "inputs");
+         std::vector<Value*> in, out; for (Val& v
+                                           : x) in.push_back(v.get());
+         for (Val& v
+              : y) out.push_back(v.get());
          record_custom(in, out, std::make_unique<PythonGradient>(function)); Py_RETURN_NONE;)
 }
 
@@ -163,11 +181,16 @@ PyMethodDef functions[] = {
     {"set_training", set_training, METH_O, "Switches the training mode; returns how it was."},
     {"is_recording", is_recording, METH_NOARGS, "Whether operations are recorded for gradients."},
     {"is_training", is_training, METH_NOARGS, "Whether networks behave as in training."},
-    {"recording_scope", recording_scope, METH_VARARGS, "recording_scope(record=None, train=None): a reusable context manager."},
-    {"backward", as_method(backward_function), METH_VARARGS | METH_KEYWORDS, "Gradients of heads into the marked variables."},
-    {"grad", as_method(grad_function), METH_VARARGS | METH_KEYWORDS, "Gradients of heads with respect to variables, returned."},
-    {"mark_variables", as_method(mark_variables), METH_VARARGS | METH_KEYWORDS, "Gives variables the gradient arrays that backward fills."},
-    {"record_function", record_function, METH_VARARGS, "record_function(outputs, inputs, backward): links outputs to a gradient written in Python."},
+    {"recording_scope", recording_scope, METH_VARARGS,
+     "recording_scope(record=None, train=None): a reusable context manager."},
+    {"backward", as_method(backward_function), METH_VARARGS | METH_KEYWORDS,
+     "Gradients of heads into the marked variables."},
+    {"grad", as_method(grad_function), METH_VARARGS | METH_KEYWORDS,
+     "Gradients of heads with respect to variables, returned."},
+    {"mark_variables", as_method(mark_variables), METH_VARARGS | METH_KEYWORDS,
+     "Gives variables the gradient arrays that backward fills."},
+    {"record_function", record_function, METH_VARARGS,
+     "record_function(outputs, inputs, backward): links outputs to a gradient written in Python."},
     {},
 };
 

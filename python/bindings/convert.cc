@@ -47,7 +47,8 @@ DType to_dtype(PyObject* o) {
   }
   if (!name || !PyUnicode_Check(name.get())) {
     PyErr_Clear();
-    throw_error(ErrorKind::type, text("dtype must be a NumPy dtype, a Python type or a name; got ", Py_TYPE(o)->tp_name));
+    throw_error(ErrorKind::type,
+                text("dtype must be a NumPy dtype, a Python type or a name; got ", Py_TYPE(o)->tp_name));
   }
   return dtype_from_name(PyUnicode_AsUTF8(name.get()));
 }
@@ -78,7 +79,8 @@ int64_t to_int(PyObject* o, const char* what) {
   if (!index) {
     PyErr_Clear();
     Scalar s;  // a whole float, as NumPy's users write from divisions
-    if (PyFloat_Check(o) && to_scalar(o, &s) && s.real == std::floor(s.real) && std::fabs(s.real) < 9e18) return s.as_int();
+    if (PyFloat_Check(o) && to_scalar(o, &s) && s.real == std::floor(s.real) && std::fabs(s.real) < 9e18)
+      return s.as_int();
     throw_error(ErrorKind::type, text(what, " must be an integer; got ", Py_TYPE(o)->tp_name));
   }
   int overflow;
@@ -91,7 +93,8 @@ IntList to_int_list(PyObject* o, const char* what) {
   IntList list;
   if (PyTuple_Check(o) || PyList_Check(o)) {
     Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
-    TW_CHECK(n <= IntList::capacity, value, what, " must hold at most ", IntList::capacity, " integers; got ", static_cast<int64_t>(n));
+    TW_CHECK(n <= IntList::capacity, value, what, " must hold at most ", IntList::capacity, " integers; got ",
+             static_cast<int64_t>(n));
     for (Py_ssize_t i = 0; i < n; ++i) list.push_back(to_int(PySequence_Fast_GET_ITEM(o, i), what));
     return list;
   }
@@ -114,7 +117,8 @@ void check_context(PyObject* o) {
   if (o == Py_None || o == accepted) return;
   Ref s(checked(PyObject_Str(o)));
   std::string_view name = PyUnicode_AsUTF8(s.get());
-  TW_CHECK(name.starts_with("cpu"), value, "device ", name, " is not there: this build runs on the CPU, and num_gpus() is 0. Use cpu()");
+  TW_CHECK(name.starts_with("cpu"), value, "device ", name,
+           " is not there: this build runs on the CPU, and num_gpus() is 0. Use cpu()");
   Py_INCREF(o);
   Py_XSETREF(accepted, o);
 }
@@ -142,8 +146,10 @@ DType buffer_dtype(const Py_buffer& b) {
     case 'e': return DType::float16;
     case 'f': return DType::float32;
     case 'd': return DType::float64;
-    case 'i': case 'l': case 'q': case 'n':
-      return b.itemsize == 8 ? DType::int64 : b.itemsize == 4 ? DType::int32 : kUnknownDType;
+    case 'i':
+    case 'l':
+    case 'q':
+    case 'n': return b.itemsize == 8 ? DType::int64 : b.itemsize == 4 ? DType::int32 : kUnknownDType;
     default: return kUnknownDType;
   }
 }
@@ -224,7 +230,10 @@ Val from_sequence(PyObject* o, Maybe<DType> dtype) {
 Val to_operand(PyObject* o) {
   if (is_array(o)) return Val::share(value_of(o));
   Scalar s;
-  if (to_scalar(o, &s)) return Val::adopt(s.is_real() ? new_weak(s.real) : s.is_boolean() ? new_weak_bool(s.integer != 0) : new_weak(s.integer));
+  if (to_scalar(o, &s))
+    return Val::adopt(s.is_real()      ? new_weak(s.real)
+                      : s.is_boolean() ? new_weak_bool(s.integer != 0)
+                                       : new_weak(s.integer));
   if (is_numpy_array(o) || is_numpy_scalar(o)) return from_numpy(o, {});
   if (PyList_Check(o) || PyTuple_Check(o)) return from_sequence(o, {});
   return nullptr;

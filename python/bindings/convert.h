@@ -14,8 +14,8 @@ Val require_operand(PyObject* o, const char* op, const char* argument);
 /// numpy-like array(): lists and Python numbers take `dtype` or float32, arrays keep theirs.
 Val to_array(PyObject* o, Maybe<DType> dtype);
 
-DType to_dtype(PyObject* o);          // NumPy dtypes and scalar types, Python types, names
-PyObject* dtype_object(DType t);      // numpy.dtype; the string "bfloat16" for what NumPy lacks
+DType to_dtype(PyObject* o);             // NumPy dtypes and scalar types, Python types, names
+PyObject* dtype_object(DType t);         // numpy.dtype; the string "bfloat16" for what NumPy lacks
 bool to_scalar(PyObject* o, Scalar* s);  // int, float, bool, NumPy scalars
 int64_t to_int(PyObject* o, const char* what);
 PyObject* shape_tuple(std::span<const int64_t> dims);
@@ -26,6 +26,6 @@ PyObject* attr_object(const Field& field, const void* attrs);
 
 PyObject* to_numpy(const Value& v);
 PyObject* numpy_module();
-void check_context(PyObject* o);      // a device argument must be a CPU
+void check_context(PyObject* o);  // a device argument must be a CPU
 
 }  // namespace twibil::python

@@ -16,12 +16,11 @@ namespace twibil::python {
 namespace {
 
 struct Function {
-  PyObject_HEAD
-  vectorcallfunc vectorcall;
+  PyObject_HEAD vectorcallfunc vectorcall;
   const OpDef* op;
   const FastPath* fast;
-  const char* name;                   // "np.sum"
-  std::vector<PyObject*>* keywords;   // interned: inputs, then attributes
+  const char* name;                  // "np.sum"
+  std::vector<PyObject*>* keywords;  // interned: inputs, then attributes
 };
 
 const char* short_name(const char* name) {
@@ -34,7 +33,8 @@ const char* short_name(const char* name) {
 PyObject* interned(const char* s) { return checked(PyUnicode_InternFromString(s)); }
 
 struct Universal {  // keywords that every function takes
-  PyObject *out = interned("out"), *ctx = interned("ctx"), *device = interned("device"), *order = interned("order"), *name = interned("name"), *where = interned("where");
+  PyObject *out = interned("out"), *ctx = interned("ctx"), *device = interned("device"), *order = interned("order"),
+           *name = interned("name"), *where = interned("where");
 };
 const Universal& universal() {
   static const Universal u;
@@ -76,7 +76,8 @@ class Arguments {
       set_field(k, args[i++]);
     }
     if (i < n && i == n - 1 && (is_array(args[i]) || args[i] == Py_None) && !given_) set_out(args[i++]);
-    TW_CHECK(i == n, type, op_.name, ": takes at most ", static_cast<int64_t>(i), " positional arguments; got ", static_cast<int64_t>(n));
+    TW_CHECK(i == n, type, op_.name, ": takes at most ", static_cast<int64_t>(i), " positional arguments; got ",
+             static_cast<int64_t>(n));
   }
 
   void keyword(PyObject* key, PyObject* value) {
@@ -97,11 +98,13 @@ class Arguments {
 
   PyObject* run() {
     for (int k = 0; k < op_.attrs.count; ++k)
-      TW_CHECK(!op_.attrs.fields[k].required || set_[k], type, op_.name, ": argument ", op_.attrs.fields[k].name, " is missing. ", op_.attrs.fields[k].doc);
+      TW_CHECK(!op_.attrs.fields[k].required || set_[k], type, op_.name, ": argument ", op_.attrs.fields[k].name,
+               " is missing. ", op_.attrs.fields[k].doc);
     Value* few[kFewArrays];
     std::vector<Value*> many(more_.empty() ? 0 : static_cast<size_t>(count_));
     Value** in = more_.empty() ? few : many.data();
-    for (int i = 0; i < count_; ++i) in[i] = (i < kFewArrays ? arrays_[i] : more_[static_cast<size_t>(i - kFewArrays)]).get();
+    for (int i = 0; i < count_; ++i)
+      in[i] = (i < kFewArrays ? arrays_[i] : more_[static_cast<size_t>(i - kFewArrays)]).get();
     return call_op(op_, op_.attrs.size ? attrs_ : nullptr, {in, static_cast<size_t>(count_)}, given_ ? outs_ : nullptr);
   }
 
@@ -111,7 +114,8 @@ class Arguments {
   /// Whether attribute k is a list and the last one that may be given by position.
   bool takes_the_rest(int k) const {
     AttrKind kind = op_.attrs.fields[k].kind;
-    return (kind == AttrKind::int_list || kind == AttrKind::maybe_int_list) && (k + 1 == op_.attrs.count || op_.attrs.fields[k + 1].keyword_only);
+    return (kind == AttrKind::int_list || kind == AttrKind::maybe_int_list) &&
+           (k + 1 == op_.attrs.count || op_.attrs.fields[k + 1].keyword_only);
   }
 
   int find(PyObject* key) const {
@@ -122,7 +126,8 @@ class Arguments {
     for (int i = 0; i < inputs_; ++i)
       if (std::string_view(s) == op_.in[i].name) return i;
     if (const Field* field = find_field(op_.attrs, s)) return inputs_ + static_cast<int>(field - op_.attrs.fields);
-    static constexpr std::string_view kFirst[] = {"x", "a", "data", "array", "object"};  // what callers call the first array
+    static constexpr std::string_view kFirst[] = {"x", "a", "data", "array",
+                                                  "object"};  // what callers call the first array
     for (std::string_view word : kFirst)
       if (inputs_ > 0 && word == s && op_.in[0].kind != SlotKind::variadic) return 0;
     return -1;
@@ -138,7 +143,8 @@ class Arguments {
   void set_input(int k, PyObject* o) {
     TW_CHECK(k >= count_ || !arrays_[k], type, op_.name, ": argument ", op_.in[k].name, " is given twice");
     if (o == Py_None) {
-      TW_CHECK(op_.in[k].kind == SlotKind::optional, type, op_.name, ": argument ", op_.in[k].name, " must be an array; got None");
+      TW_CHECK(op_.in[k].kind == SlotKind::optional, type, op_.name, ": argument ", op_.in[k].name,
+               " must be an array; got None");
     } else {
       arrays_[k] = require_operand(o, op_.name, op_.in[k].name);
     }
@@ -170,9 +176,11 @@ class Arguments {
       outs_[0] = value_of(o);
       return;
     }
-    TW_CHECK(PyTuple_Check(o) || PyList_Check(o), type, op_.name, ": out must be an array or a tuple of arrays; got ", Py_TYPE(o)->tp_name);
+    TW_CHECK(PyTuple_Check(o) || PyList_Check(o), type, op_.name, ": out must be an array or a tuple of arrays; got ",
+             Py_TYPE(o)->tp_name);
     Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
-    TW_CHECK(n <= op_.visible_outputs(), value, op_.name, ": out must have at most ", op_.visible_outputs(), " arrays; got ", static_cast<int64_t>(n));
+    TW_CHECK(n <= op_.visible_outputs(), value, op_.name, ": out must have at most ", op_.visible_outputs(),
+             " arrays; got ", static_cast<int64_t>(n));
     for (Py_ssize_t i = 0; i < n; ++i) {
       PyObject* item = PySequence_Fast_GET_ITEM(o, i);
       TW_CHECK(item == Py_None || is_array(item), type, op_.name, ": out must be arrays; got ", Py_TYPE(item)->tp_name);
@@ -182,7 +190,8 @@ class Arguments {
   void check_order(PyObject* o) const {
     if (o == Py_None) return;
     const char* s = PyUnicode_Check(o) ? PyUnicode_AsUTF8(o) : "?";
-    TW_CHECK(std::string_view("CKA").find(s) != std::string_view::npos, value, op_.name, ": order must be \"C\"; got \"", s, "\"");
+    TW_CHECK(std::string_view("CKA").find(s) != std::string_view::npos, value, op_.name,
+             ": order must be \"C\"; got \"", s, "\"");
   }
 
   const Function& f_;
@@ -210,7 +219,8 @@ PyObject* call_function(PyObject* self, PyObject* const* args, size_t flags, PyO
     }
     Arguments arguments(f);
     arguments.positional(args, n);
-    for (Py_ssize_t i = 0; names && i < PyTuple_GET_SIZE(names); ++i) arguments.keyword(PyTuple_GET_ITEM(names, i), args[n + i]);
+    for (Py_ssize_t i = 0; names && i < PyTuple_GET_SIZE(names); ++i)
+      arguments.keyword(PyTuple_GET_ITEM(names, i), args[n + i]);
     return arguments.run();
   } catch (...) {
     return raise_current();
@@ -227,24 +237,33 @@ PyObject* repr(PyObject* self) {
   return PyUnicode_FromFormat("<function %s>", f.name);
 }
 
-PyObject* get_name(PyObject* self, void*) { return PyUnicode_FromString(short_name(reinterpret_cast<Function*>(self)->name)); }
+PyObject* get_name(PyObject* self, void*) {
+  return PyUnicode_FromString(short_name(reinterpret_cast<Function*>(self)->name));
+}
 
 std::string document(const OpDef& op) {
   std::string s = text(op.doc, "\n\nParameters\n----------\n");
   for (int i = 0; i < op.inputs(); ++i) {
     const Slot& slot = op.in[i];
-    s += text(slot.name, slot.kind == SlotKind::optional ? " : array, optional" : slot.kind == SlotKind::variadic ? " : arrays" : " : array", "\n");
+    s += text(slot.name,
+              slot.kind == SlotKind::optional   ? " : array, optional"
+              : slot.kind == SlotKind::variadic ? " : arrays"
+                                                : " : array",
+              "\n");
     if (slot.doc) s += text("    ", slot.doc, "\n");
   }
   for (const Field& field : op.attrs.span()) {
-    s += text(field.name, field.required ? " : required" : text(" : default ", print_attr(field, op.attrs.defaults)), "\n    ", field.doc);
+    s += text(field.name, field.required ? " : required" : text(" : default ", print_attr(field, op.attrs.defaults)),
+              "\n    ", field.doc);
     if (field.choices) s += text(" One of ", field.choices, ".");
     s += "\n";
   }
   if (op.no_grad && !op.expand) s += text("\nHas no gradient: ", op.no_grad, ".\n");
   return s;
 }
-PyObject* get_doc(PyObject* self, void*) { return PyUnicode_FromString(document(*reinterpret_cast<Function*>(self)->op).c_str()); }
+PyObject* get_doc(PyObject* self, void*) {
+  return PyUnicode_FromString(document(*reinterpret_cast<Function*>(self)->op).c_str());
+}
 
 // inspect.signature wants a Signature object on types of one's own, so it is made when somebody asks.
 PyObject* get_signature(PyObject* self, void*) {
@@ -262,7 +281,8 @@ PyObject* get_signature(PyObject* self, void*) {
       checked(PyList_Append(list.get(), p.get()));
       optional |= fallback != nullptr;
     };
-    for (int i = 0; i < op.inputs(); ++i) add(op.in[i].name, "POSITIONAL_OR_KEYWORD", op.in[i].kind == SlotKind::optional ? Py_None : nullptr);
+    for (int i = 0; i < op.inputs(); ++i)
+      add(op.in[i].name, "POSITIONAL_OR_KEYWORD", op.in[i].kind == SlotKind::optional ? Py_None : nullptr);
     for (const Field& field : op.attrs.span()) {
       Ref fallback(field.required ? nullptr : checked(attr_object(field, op.attrs.defaults)));
       add(field.name, !field.required || !optional ? "POSITIONAL_OR_KEYWORD" : "KEYWORD_ONLY", fallback.get());
@@ -285,8 +305,7 @@ PyGetSetDef properties[] = {
 }  // namespace
 
 PyTypeObject FunctionType = {
-    .ob_base = PyVarObject_HEAD_INIT(nullptr, 0)
-    .tp_name = "twibil.function",
+    .ob_base = PyVarObject_HEAD_INIT(nullptr, 0).tp_name = "twibil.function",
     .tp_basicsize = sizeof(Function),
     .tp_vectorcall_offset = offsetof(Function, vectorcall),
     .tp_repr = repr,

@@ -15,7 +15,8 @@ namespace twibil::python {
 namespace {
 
 bool is_integer_key(PyObject* o) {
-  return PyLong_Check(o) ? !PyBool_Check(o) : PyIndex_Check(o) && !is_array(o) && !PyBool_Check(o) && !PyObject_CheckBuffer(o);
+  return PyLong_Check(o) ? !PyBool_Check(o)
+                         : PyIndex_Check(o) && !is_array(o) && !PyBool_Check(o) && !PyObject_CheckBuffer(o);
 }
 
 /// How many axes of the array an entry of a key takes up.
@@ -62,10 +63,12 @@ ParsedKey parse(const Value& x, PyObject* key) {
   for (Py_ssize_t i = 0; i < n; ++i) {
     used += consumed_axes(entries[i]);
     dots += entries[i] == Py_Ellipsis;
-    arrays |= !is_integer_key(entries[i]) && !PySlice_Check(entries[i]) && entries[i] != Py_None && entries[i] != Py_Ellipsis;
+    arrays |=
+        !is_integer_key(entries[i]) && !PySlice_Check(entries[i]) && entries[i] != Py_None && entries[i] != Py_Ellipsis;
   }
   TW_CHECK(dots <= 1, index, "an index can hold only one ellipsis");
-  TW_CHECK(used <= x.rank(), index, "too many indices: the array has ", x.rank(), " dimensions, ", used, " were indexed");
+  TW_CHECK(used <= x.rank(), index, "too many indices: the array has ", x.rank(), " dimensions, ", used,
+           " were indexed");
   ParsedKey parsed;
   int axis = 0, result_axis = 0;
   auto whole = [&](int count) {
@@ -95,7 +98,9 @@ ParsedKey parse(const Value& x, PyObject* key) {
   return parsed;
 }
 
-Val basic_view(Value& x, const ops::BasicIndexAttrs& attrs) { return apply(ops::op_basic_index, attrs, {Val::share(&x)}); }
+Val basic_view(Value& x, const ops::BasicIndexAttrs& attrs) {
+  return apply(ops::op_basic_index, attrs, {Val::share(&x)});
+}
 
 /// x[i] of a row-major array that nobody records: one header.
 Value* row_view(Value& x, int64_t i) {
@@ -157,8 +162,7 @@ PyObject* array_item(PyObject* o, Py_ssize_t i) {
 namespace {
 
 struct Iterator {
-  PyObject_HEAD
-  PyObject* array;
+  PyObject_HEAD PyObject* array;
   int64_t next;
 };
 
@@ -179,8 +183,7 @@ void iterator_dealloc(PyObject* self) {
   PyObject_Free(self);
 }
 PyTypeObject IteratorType = {
-    .ob_base = PyVarObject_HEAD_INIT(nullptr, 0)
-    .tp_name = "twibil.np.ndarray_iterator",
+    .ob_base = PyVarObject_HEAD_INIT(nullptr, 0).tp_name = "twibil.np.ndarray_iterator",
     .tp_basicsize = sizeof(Iterator),
     .tp_dealloc = iterator_dealloc,
     .tp_flags = Py_TPFLAGS_DEFAULT,

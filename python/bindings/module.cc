@@ -20,32 +20,40 @@ namespace twibil::python {
 
 namespace {
 
-#define TW_TRY(...)           \
-  try {                       \
-    __VA_ARGS__               \
-  } catch (...) {             \
-    return raise_current();   \
+#define TW_TRY(...)         \
+  try {                     \
+    __VA_ARGS__             \
+  } catch (...) {           \
+    return raise_current(); \
   }
 
 PyObject* make_array(PyObject*, PyObject* args, PyObject* keywords) {
   static const char* kNames[] = {"object", "dtype", "ctx", "device", "copy", nullptr};
   PyObject *object = nullptr, *dtype = Py_None, *ctx = Py_None, *device = Py_None, *copy = Py_True;
-  if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|OOOO", const_cast<char**>(kNames), &object, &dtype, &ctx, &device, &copy)) return nullptr;
-  TW_TRY(check_context(ctx); check_context(device); return wrap(to_array(object, dtype == Py_None ? Maybe<DType>() : Maybe<DType>(to_dtype(dtype))));)
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|OOOO", const_cast<char**>(kNames), &object, &dtype, &ctx, &device,
+                                   &copy))
+    return nullptr;
+  TW_TRY(check_context(ctx); check_context(device);
+         return wrap(to_array(object, dtype == Py_None ? Maybe<DType>() : Maybe<DType>(to_dtype(dtype))));)
 }
 
 /// {"sum": function, ...} of the public names that start with "np." and so on.
 PyObject* functions_of(PyObject*, PyObject* space) {
   TW_TRY(std::string prefix = std::string(PyUnicode_AsUTF8(space)) + "."; Ref dict(checked(PyDict_New()));
-         for (const OpDef* op : registry()) for (const char* name : op->names) {
-           if (!name || std::strncmp(name, prefix.c_str(), prefix.size()) != 0 || std::strchr(name + prefix.size(), '.')) continue;
+         for (const OpDef* op
+              : registry()) for (const char* name
+                                 : op->names) {
+           if (!name || std::strncmp(name, prefix.c_str(), prefix.size()) != 0 ||
+               std::strchr(name + prefix.size(), '.'))
+             continue;
            Ref f(make_function(*op, name));
            checked(PyDict_SetItemString(dict.get(), name + prefix.size(), f.get()));
          } return dict.leak();)
 }
 
 PyObject* all_operators(PyObject*, PyObject*) {
-  TW_TRY(Ref dict(checked(PyDict_New())); for (const OpDef* op : registry()) {
+  TW_TRY(Ref dict(checked(PyDict_New())); for (const OpDef* op
+                                               : registry()) {
     Ref f(make_function(*op, op->name));
     checked(PyDict_SetItemString(dict.get(), op->name, f.get()));
   } return dict.leak();)
@@ -63,13 +71,14 @@ void add_methods() {
 
 /// Methods written in Python, where no operator has a method of the name.
 PyObject* add_python_methods(PyObject*, PyObject* methods) {
-  TW_TRY(PyObject *name = nullptr, *function = nullptr; Py_ssize_t at = 0;
-         TW_CHECK(PyDict_Check(methods), type, "add_methods: a dict of functions is needed; got ", Py_TYPE(methods)->tp_name);
-         while (PyDict_Next(methods, &at, &name, &function)) {
-           if (PyDict_Contains(ArrayType.tp_dict, name)) continue;
-           checked(PyDict_SetItem(ArrayType.tp_dict, name, function));
-         } PyType_Modified(&ArrayType);
-         Py_RETURN_NONE;)
+  TW_TRY(
+      PyObject* name = nullptr, *function = nullptr; Py_ssize_t at = 0; TW_CHECK(
+          PyDict_Check(methods), type, "add_methods: a dict of functions is needed; got ", Py_TYPE(methods)->tp_name);
+      while (PyDict_Next(methods, &at, &name, &function)) {
+        if (PyDict_Contains(ArrayType.tp_dict, name)) continue;
+        checked(PyDict_SetItem(ArrayType.tp_dict, name, function));
+      } PyType_Modified(&ArrayType);
+      Py_RETURN_NONE;)
 }
 
 PyObject* seed(PyObject*, PyObject* args, PyObject* keywords) {
@@ -91,9 +100,10 @@ PyObject* put_random_state(PyObject*, PyObject* args) {
 PyObject* waitall(PyObject*, PyObject*) { TW_TRY(wait_all(); Py_RETURN_NONE;) }
 PyObject* stats(PyObject*, PyObject*) {
   MemoryStats s = memory_stats();
-  return Py_BuildValue("{sLsLsLsLsL}", "current_bytes", static_cast<long long>(s.current_bytes), "peak_bytes", static_cast<long long>(s.peak_bytes),
-                       "reserved_bytes", static_cast<long long>(s.reserved_bytes), "limit_bytes", static_cast<long long>(s.limit_bytes),
-                       "allocations", static_cast<long long>(s.allocations));
+  return Py_BuildValue("{sLsLsLsLsL}", "current_bytes", static_cast<long long>(s.current_bytes), "peak_bytes",
+                       static_cast<long long>(s.peak_bytes), "reserved_bytes", static_cast<long long>(s.reserved_bytes),
+                       "limit_bytes", static_cast<long long>(s.limit_bytes), "allocations",
+                       static_cast<long long>(s.allocations));
 }
 PyObject* reset_peak(PyObject*, PyObject*) {
   reset_peak_memory();
@@ -104,9 +114,11 @@ PyObject* num_gpus(PyObject*, PyObject*) { return PyLong_FromLong(0); }
 PyObject* set_limit(PyObject*, PyObject* bytes) { TW_TRY(set_memory_limit(to_int(bytes, "limit")); Py_RETURN_NONE;) }
 
 PyMethodDef functions[] = {
-    {"array", as_method(make_array), METH_VARARGS | METH_KEYWORDS, "array(object, dtype=None, ctx=None): a new array; lists become float32 unless dtype says otherwise."},
+    {"array", as_method(make_array), METH_VARARGS | METH_KEYWORDS,
+     "array(object, dtype=None, ctx=None): a new array; lists become float32 unless dtype says otherwise."},
     {"functions", functions_of, METH_O, "The functions of a namespace (\"np\", \"npx\", \"nd\") by name."},
-    {"add_methods", add_python_methods, METH_O, "Gives the array type methods written in Python, where it has none of the name."},
+    {"add_methods", add_python_methods, METH_O,
+     "Gives the array type methods written in Python, where it has none of the name."},
     {"operators", all_operators, METH_NOARGS, "Every registered operator by its own name."},
     {"seed", as_method(seed), METH_VARARGS | METH_KEYWORDS, "Starts the stream of random numbers anew."},
     {"random_state", get_random_state, METH_NOARGS, "(seed, counter) of the stream of random numbers."},
@@ -120,7 +132,11 @@ PyMethodDef functions[] = {
     {},
 };
 
-PyModuleDef definition = {.m_base = PyModuleDef_HEAD_INIT, .m_name = "twibil._core", .m_doc = "The compiled part of twibil.", .m_size = -1, .m_methods = functions};
+PyModuleDef definition = {.m_base = PyModuleDef_HEAD_INIT,
+                          .m_name = "twibil._core",
+                          .m_doc = "The compiled part of twibil.",
+                          .m_size = -1,
+                          .m_methods = functions};
 
 }  // namespace
 

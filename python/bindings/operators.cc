@@ -11,12 +11,36 @@ namespace twibil::python {
 namespace {
 
 // The operators of Python's syntax by their registered names; everything else is asked of the registry.
-enum Syntax { kAdd, kSubtract, kMultiply, kDivide, kFloorDivide, kMod, kPower, kMatmul, kAnd, kOr, kXor, kLeftShift, kRightShift,
-              kLess, kLessEqual, kEqual, kNotEqual, kGreater, kGreaterEqual, kNegative, kAbsolute, kInvert, kSyntaxCount };
+enum Syntax {
+  kAdd,
+  kSubtract,
+  kMultiply,
+  kDivide,
+  kFloorDivide,
+  kMod,
+  kPower,
+  kMatmul,
+  kAnd,
+  kOr,
+  kXor,
+  kLeftShift,
+  kRightShift,
+  kLess,
+  kLessEqual,
+  kEqual,
+  kNotEqual,
+  kGreater,
+  kGreaterEqual,
+  kNegative,
+  kAbsolute,
+  kInvert,
+  kSyntaxCount
+};
 // layers: operator names (what Python's syntax means)
 constexpr const char* kSyntaxNames[kSyntaxCount] = {
-    "add", "subtract", "multiply", "true_divide", "floor_divide", "mod", "power", "matmul", "bitwise_and", "bitwise_or", "bitwise_xor",
-    "left_shift", "right_shift", "less", "less_equal", "equal", "not_equal", "greater", "greater_equal", "negative", "absolute", "invert"};
+    "add",         "subtract",   "multiply",      "true_divide", "floor_divide", "mod",   "power",      "matmul",
+    "bitwise_and", "bitwise_or", "bitwise_xor",   "left_shift",  "right_shift",  "less",  "less_equal", "equal",
+    "not_equal",   "greater",    "greater_equal", "negative",    "absolute",     "invert"};
 
 const FastPath* paths[kSyntaxCount];
 
@@ -88,12 +112,9 @@ PyObject* in_place(Syntax which, PyObject* a, PyObject* b) {
   }
 }
 
-template <Syntax which>
-PyObject* binary_slot(PyObject* a, PyObject* b) { return binary(which, a, b); }
-template <Syntax which>
-PyObject* in_place_slot(PyObject* a, PyObject* b) { return in_place(which, a, b); }
-template <Syntax which>
-PyObject* unary_slot(PyObject* a) { return unary(which, a); }
+template <Syntax which> PyObject* binary_slot(PyObject* a, PyObject* b) { return binary(which, a, b); }
+template <Syntax which> PyObject* in_place_slot(PyObject* a, PyObject* b) { return in_place(which, a, b); }
+template <Syntax which> PyObject* unary_slot(PyObject* a) { return unary(which, a); }
 
 PyObject* power_slot(PyObject* a, PyObject* b, PyObject* modulo) {
   if (modulo != Py_None) Py_RETURN_NOTIMPLEMENTED;
@@ -140,7 +161,8 @@ PyObject* int_slot(PyObject* a) {
 }
 PyObject* index_slot(PyObject* a) {
   try {
-    TW_CHECK(!is_floating(value_of(a)->dtype()), type, "only integer arrays of one element can be used as an index; this one is ", value_of(a)->dtype());
+    TW_CHECK(!is_floating(value_of(a)->dtype()), type,
+             "only integer arrays of one element can be used as an index; this one is ", value_of(a)->dtype());
     return PyLong_FromLongLong(only_element(a).as_int());
   } catch (...) {
     return raise_current();

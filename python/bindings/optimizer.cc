@@ -40,10 +40,12 @@ PyObject* multi_update(PyObject*, PyObject* args, PyObject* keywords) {
     std::vector<std::byte> attrs(op.attrs.size);
     std::memcpy(attrs.data(), op.attrs.defaults, attrs.size());
     PyObject *key, *value;
-    for (Py_ssize_t at = 0; keywords && PyDict_Next(keywords, &at, &key, &value);) set_attr(field_of(op, PyUnicode_AsUTF8(key)), attrs.data(), value, op.name);
+    for (Py_ssize_t at = 0; keywords && PyDict_Next(keywords, &at, &key, &value);)
+      set_attr(field_of(op, PyUnicode_AsUTF8(key)), attrs.data(), value, op.name);
     const Field &rate = field_of(op, "lr"), &decay = field_of(op, "wd");
     Items w(weights), g(grads), s(states), lr(rates), wd(decays);
-    TW_CHECK(w.size() == g.size() && w.size() == s.size() && w.size() == lr.size() && w.size() == wd.size(), value, op.name, ": the lists must have one length");
+    TW_CHECK(w.size() == g.size() && w.size() == s.size() && w.size() == lr.size() && w.size() == wd.size(), value,
+             op.name, ": the lists must have one length");
     ModeScope quiet(false, modes.training);
     for (Py_ssize_t i = 0; i < w.size(); ++i) {
       Items state(s[i]);
@@ -62,7 +64,8 @@ PyObject* multi_update(PyObject*, PyObject* args, PyObject* keywords) {
 }
 
 PyMethodDef functions[] = {
-    {"multi_update", as_method(multi_update), METH_VARARGS | METH_KEYWORDS, "multi_update(name, weights, grads, states, lrs, wds, **attrs): one optimizer step for each weight, in place."},
+    {"multi_update", as_method(multi_update), METH_VARARGS | METH_KEYWORDS,
+     "multi_update(name, weights, grads, states, lrs, wds, **attrs): one optimizer step for each weight, in place."},
     {},
 };
 

@@ -17,10 +17,13 @@ namespace {
 
 constexpr const char* kSlotKinds[] = {"required", "optional", "variadic", "aux"};
 constexpr const char* kDomains[] = {"real", "positive", "unit", "above_one", "index", "boolean", "boxes", "integer"};
-constexpr const char* kAttrKinds[] = {"boolean", "integer", "real", "dtype", "scalar", "int_list", "real_list", "choice", "text",
-                                      "maybe_boolean", "maybe_integer", "maybe_real", "maybe_dtype", "maybe_scalar", "maybe_int_list"};
+constexpr const char* kAttrKinds[] = {"boolean",       "integer",    "real",        "dtype",        "scalar",
+                                      "int_list",      "real_list",  "choice",      "text",         "maybe_boolean",
+                                      "maybe_integer", "maybe_real", "maybe_dtype", "maybe_scalar", "maybe_int_list"};
 
-PyObject* string(std::string_view s) { return checked(PyUnicode_FromStringAndSize(s.data(), static_cast<Py_ssize_t>(s.size()))); }
+PyObject* string(std::string_view s) {
+  return checked(PyUnicode_FromStringAndSize(s.data(), static_cast<Py_ssize_t>(s.size())));
+}
 PyObject* string_or_none(const char* s) {
   if (!s) Py_RETURN_NONE;
   return string(s);
@@ -38,7 +41,8 @@ Ref new_dict() { return checked(PyDict_New()); }
 
 PyObject* inputs_of(const OpDef& op) {
   Ref list = new_list();
-  for (int i = 0; i < op.inputs(); ++i) append(list.get(), Py_BuildValue("(ss)", op.in[i].name, kSlotKinds[static_cast<int>(op.in[i].kind)]));
+  for (int i = 0; i < op.inputs(); ++i)
+    append(list.get(), Py_BuildValue("(ss)", op.in[i].name, kSlotKinds[static_cast<int>(op.in[i].kind)]));
   return list.leak();
 }
 
@@ -122,10 +126,10 @@ PyObject* describe(const OpDef& op) {
     const char* name;
     bool value;
   };
-  for (Flag f : {Flag{"random", op.random}, Flag{"trains", op.trains}, Flag{"data_dependent", op.data_dependent}, Flag{"creates", op.creates},
-                 Flag{"has_grad", op.grad || op.auto_grad || (op.expand && !op.no_grad)}, Flag{"auto_grad", op.auto_grad},
-                 Flag{"pointwise", op.pointwise()}, Flag{"view", op.view != nullptr}, Flag{"expands", op.expand != nullptr},
-                 Flag{"variadic", op.variadic()}})
+  for (Flag f : {Flag{"random", op.random}, Flag{"trains", op.trains}, Flag{"data_dependent", op.data_dependent},
+                 Flag{"creates", op.creates}, Flag{"has_grad", op.grad || op.auto_grad || (op.expand && !op.no_grad)},
+                 Flag{"auto_grad", op.auto_grad}, Flag{"pointwise", op.pointwise()}, Flag{"view", op.view != nullptr},
+                 Flag{"expands", op.expand != nullptr}, Flag{"variadic", op.variadic()}})
     put(d.get(), f.name, PyBool_FromLong(f.value));
   return d.leak();
 }
@@ -173,9 +177,11 @@ void read_attrs(const OpDef& op, std::byte* attrs, PyObject* given) {
   if (op.attrs.size) std::memcpy(attrs, op.attrs.defaults, op.attrs.size);
   if (given == Py_None) return;
   if (PyUnicode_Check(given)) return parse_attrs(op, attrs, PyUnicode_AsUTF8(given));
-  TW_CHECK(PyDict_Check(given), type, op.name, ": attributes must be a dictionary or text; got ", Py_TYPE(given)->tp_name);
+  TW_CHECK(PyDict_Check(given), type, op.name, ": attributes must be a dictionary or text; got ",
+           Py_TYPE(given)->tp_name);
   PyObject *key, *value;
-  for (Py_ssize_t at = 0; PyDict_Next(given, &at, &key, &value);) set_attr(require_field(op, PyUnicode_AsUTF8(key)), attrs, value, op.name);
+  for (Py_ssize_t at = 0; PyDict_Next(given, &at, &key, &value);)
+    set_attr(require_field(op, PyUnicode_AsUTF8(key)), attrs, value, op.name);
 }
 
 PyObject* call_operator(PyObject*, PyObject* args, PyObject* keywords) {
@@ -183,7 +189,9 @@ PyObject* call_operator(PyObject*, PyObject* args, PyObject* keywords) {
   const char* name = nullptr;
   PyObject *arrays = nullptr, *given = Py_None;
   int training = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, keywords, "sO!|Op", const_cast<char**>(kNames), &name, &PyList_Type, &arrays, &given, &training)) return nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "sO!|Op", const_cast<char**>(kNames), &name, &PyList_Type, &arrays,
+                                   &given, &training))
+    return nullptr;
   try {
     const OpDef& op = require_op(name);
     alignas(16) std::byte attrs[2048];
@@ -209,7 +217,8 @@ PyObject* call_operator(PyObject*, PyObject* args, PyObject* keywords) {
 PyMethodDef functions[] = {
     {"registry", list_registry, METH_NOARGS, "Every operator as a dictionary of what its declaration says."},
     {"call_operator", reinterpret_cast<PyCFunction>(call_operator), METH_VARARGS | METH_KEYWORDS,
-     "call_operator(name, arrays, attrs=None, training=False): the visible outputs as a list. attrs: a dictionary, or text as in samples."},
+     "call_operator(name, arrays, attrs=None, training=False): the visible outputs as a list. attrs: a dictionary, or "
+     "text as in samples."},
     {},
 };
 

@@ -22,9 +22,11 @@ const bool installed = (install_runtime(), true);
 
 // layers: operator names (what C++'s syntax and Array's members mean)
 struct Known {
-  const OpDef &zeros = require_op("zeros"), &ones = require_op("ones"), &full = require_op("full"), &add = require_op("add"), &subtract = require_op("subtract"),
-              &multiply = require_op("multiply"), &divide = require_op("true_divide"), &negative = require_op("negative"), &less = require_op("less"), &greater = require_op("greater"),
-              &equal = require_op("equal"), &reshape = require_op("reshape"), &transpose = require_op("transpose");
+  const OpDef &zeros = require_op("zeros"), &ones = require_op("ones"), &full = require_op("full"),
+              &add = require_op("add"), &subtract = require_op("subtract"), &multiply = require_op("multiply"),
+              &divide = require_op("true_divide"), &negative = require_op("negative"), &less = require_op("less"),
+              &greater = require_op("greater"), &equal = require_op("equal"), &reshape = require_op("reshape"),
+              &transpose = require_op("transpose");
 };
 const Known& known() {
   static const Known k;
@@ -52,7 +54,9 @@ void set(const OpDef& op, std::byte* attrs, const NamedAttribute& a) {
   parse_attr(*f, attrs, s);
 }
 
-Array run(const OpDef& op, std::initializer_list<Array> in, std::initializer_list<NamedAttribute> attrs = {}) { return call_all(op, in, attrs)[0]; }
+Array run(const OpDef& op, std::initializer_list<Array> in, std::initializer_list<NamedAttribute> attrs = {}) {
+  return call_all(op, in, attrs)[0];
+}
 
 Array binary(const OpDef& op, const Array& a, const Array& b) { return Array(apply(op, {a.value(), b.value()})); }
 
@@ -70,7 +74,8 @@ Modes unpack(unsigned m) { return {(m & 1) != 0, (m & 2) != 0}; }
 
 }  // namespace
 
-std::vector<Array> call_all(const OpDef& op, const std::vector<Array>& inputs, std::initializer_list<NamedAttribute> attributes) {
+std::vector<Array> call_all(const OpDef& op, const std::vector<Array>& inputs,
+                            std::initializer_list<NamedAttribute> attributes) {
   std::vector<std::byte> attrs(op.attrs.size);
   if (op.attrs.size) std::copy_n(static_cast<const std::byte*>(op.attrs.defaults), attrs.size(), attrs.data());
   for (const NamedAttribute& a : attributes) set(op, attrs.data(), a);
@@ -81,7 +86,8 @@ std::vector<Array> call_all(const OpDef& op, const std::vector<Array>& inputs, s
   for (int k = 0; k < out.size(); ++k) result.emplace_back(out[k]);
   return result;
 }
-std::vector<Array> call_all(const OpDef& op, std::initializer_list<Array> inputs, std::initializer_list<NamedAttribute> attributes) {
+std::vector<Array> call_all(const OpDef& op, std::initializer_list<Array> inputs,
+                            std::initializer_list<NamedAttribute> attributes) {
   return call_all(op, std::vector<Array>(inputs), attributes);
 }
 Array call(const char* op, std::initializer_list<Array> inputs, std::initializer_list<NamedAttribute> attributes) {
@@ -90,9 +96,15 @@ Array call(const char* op, std::initializer_list<Array> inputs, std::initializer
 
 Array::Array(double number) : value_(number) {}
 Array::Array(int number) : value_(number) {}
-Array Array::zeros(std::initializer_list<int64_t> shape, DType t) { return run(known().zeros, {}, {{"shape", std::vector<int64_t>(shape)}, {"dtype", t}}); }
-Array Array::zeros(const Shape& shape, DType t) { return run(known().zeros, {}, {{"shape", list(shape)}, {"dtype", t}}); }
-Array Array::ones(std::initializer_list<int64_t> shape, DType t) { return run(known().ones, {}, {{"shape", std::vector<int64_t>(shape)}, {"dtype", t}}); }
+Array Array::zeros(std::initializer_list<int64_t> shape, DType t) {
+  return run(known().zeros, {}, {{"shape", std::vector<int64_t>(shape)}, {"dtype", t}});
+}
+Array Array::zeros(const Shape& shape, DType t) {
+  return run(known().zeros, {}, {{"shape", list(shape)}, {"dtype", t}});
+}
+Array Array::ones(std::initializer_list<int64_t> shape, DType t) {
+  return run(known().ones, {}, {{"shape", std::vector<int64_t>(shape)}, {"dtype", t}});
+}
 Array Array::full(std::initializer_list<int64_t> shape, double value, DType t) {
   return run(known().full, {}, {{"shape", std::vector<int64_t>(shape)}, {"fill_value", value}, {"dtype", t}});
 }
@@ -121,7 +133,8 @@ void Array::wait_to_read() const { twibil::wait_to_read(*value_); }
 
 Array Array::slice(int64_t begin, int64_t end, int axis) const {
   axis = normalize_axis(axis, rank(), "Array::slice");
-  TW_CHECK(begin >= 0 && begin <= end && end <= value_->dims[axis], index, "Array::slice: [", begin, ", ", end, ") is out of range for axis ", axis, " with size ", value_->dims[axis]);
+  TW_CHECK(begin >= 0 && begin <= end && end <= value_->dims[axis], index, "Array::slice: [", begin, ", ", end,
+           ") is out of range for axis ", axis, " with size ", value_->dims[axis]);
   ops::BasicIndexAttrs a;
   for (int i = 0; i < rank(); ++i) {
     a.start.push_back(i == axis && end > begin ? begin : 0);
@@ -155,11 +168,14 @@ void Array::assign(const Array& from) { twibil::assign(*value_, *from.value_); }
 void Array::attach_grad(const char* grad_req) {
   std::string_view r = grad_req;
   // layers: operator names (add is a grad_req here)
-  TW_CHECK(r == "write" || r == "add" || r == "null", value, "attach_grad: grad_req must be write, add or null; got ", r);
+  TW_CHECK(r == "write" || r == "add" || r == "null", value, "attach_grad: grad_req must be write, add or null; got ",
+           r);
   // layers: operator names (add is a grad_req here)
   twibil::attach_grad(*value_, r == "write" ? GradReq::write : r == "add" ? GradReq::add : GradReq::null);
 }
-Array Array::grad() const { return value_->leaf && value_->leaf->grad ? Array(Val::share(value_->leaf->grad)) : Array(); }
+Array Array::grad() const {
+  return value_->leaf && value_->leaf->grad ? Array(Val::share(value_->leaf->grad)) : Array();
+}
 void Array::backward(const Array& head_gradient, bool retain_graph) const {
   Val head = value_, dy = head_gradient.value_;
   twibil::backward({&head, 1}, {&dy, 1}, {.retain_graph = retain_graph});
@@ -176,10 +192,12 @@ Array operator==(const Array& a, const Array& b) { return binary(known().equal, 
 Array& operator+=(Array& a, const Array& b) { return in_place(known().add, a, b); }
 Array& operator-=(Array& a, const Array& b) { return in_place(known().subtract, a, b); }
 
-static void print(std::string& to, const std::vector<double>& v, const Shape& shape, int axis, int64_t& at, bool whole) {
+static void print(std::string& to, const std::vector<double>& v, const Shape& shape, int axis, int64_t& at,
+                  bool whole) {
   if (axis == shape.rank()) {
     double x = v[static_cast<size_t>(at++)];
-    to += whole && std::isfinite(x) ? std::to_string(static_cast<int64_t>(x)) : shortest(static_cast<double>(static_cast<float>(x)));
+    to += whole && std::isfinite(x) ? std::to_string(static_cast<int64_t>(x))
+                                    : shortest(static_cast<double>(static_cast<float>(x)));
     return;
   }
   to += '[';

@@ -17,7 +17,8 @@ Array xavier(const Shape& shape) {
   double window = 1;
   for (int i = 2; i < shape.rank(); ++i) window *= static_cast<double>(shape[i]);
   double bound = std::sqrt(3.0 / ((static_cast<double>(shape[0]) + static_cast<double>(shape[1])) * window / 2));
-  Array w = call("random_uniform", {}, {{"low", -bound}, {"high", bound}, {"size", std::vector<int64_t>(shape.begin(), shape.end())}});
+  Array w = call("random_uniform", {},
+                 {{"low", -bound}, {"high", bound}, {"size", std::vector<int64_t>(shape.begin(), shape.end())}});
   w.attach_grad();
   return w;
 }
@@ -52,7 +53,8 @@ class Dense final : public Layer {
 
 class Conv2d final : public Layer {
  public:
-  Conv2d(int64_t channels, int64_t kernel, int64_t stride, int64_t padding) : channels_(channels), kernel_(kernel), stride_(stride), padding_(padding) {}
+  Conv2d(int64_t channels, int64_t kernel, int64_t stride, int64_t padding)
+      : channels_(channels), kernel_(kernel), stride_(stride), padding_(padding) {}
   Array operator()(const Array& x) override {
     if (!weight_) {
       TW_CHECK(x.rank() == 4, value, "conv2d: x must have shape (batch, channels, height, width); got ", x.shape());
@@ -60,7 +62,10 @@ class Conv2d final : public Layer {
       bias_ = constant(channels_, 0);
     }
     return call("convolution", {x, weight_, bias_},
-                {{"kernel", std::vector<int64_t>{kernel_, kernel_}}, {"stride", std::vector<int64_t>{stride_, stride_}}, {"pad", std::vector<int64_t>{padding_, padding_}}, {"num_filter", channels_}});
+                {{"kernel", std::vector<int64_t>{kernel_, kernel_}},
+                 {"stride", std::vector<int64_t>{stride_, stride_}},
+                 {"pad", std::vector<int64_t>{padding_, padding_}},
+                 {"num_filter", channels_}});
   }
   void collect(const std::string& prefix, std::vector<Parameter>& into) const override {
     if (!weight_) return;
@@ -84,7 +89,8 @@ class BatchNorm final : public Layer {
       mean_ = constant(n, 0, false);
       var_ = constant(n, 1, false);
     }
-    return call("batch_norm", {x, gamma_, beta_, mean_, var_}, {{"eps", eps_}, {"momentum", momentum_}, {"fix_gamma", false}});
+    return call("batch_norm", {x, gamma_, beta_, mean_, var_},
+                {{"eps", eps_}, {"momentum", momentum_}, {"fix_gamma", false}});
   }
   void collect(const std::string& prefix, std::vector<Parameter>& into) const override {
     if (!gamma_) return;
@@ -142,7 +148,8 @@ class Sgd final : public Optimizer {
     }
     if (states_.size() <= index) states_.resize(index + 1);
     if (!states_[index]) states_[index] = Array::zeros(weight.shape(), weight.dtype());
-    call("sgd_mom_update", {weight, grad, states_[index]}, {{"lr", learning_rate}, {"momentum", momentum_}, {"wd", decay_}, {"rescale_grad", rescale}});
+    call("sgd_mom_update", {weight, grad, states_[index]},
+         {{"lr", learning_rate}, {"momentum", momentum_}, {"wd", decay_}, {"rescale_grad", rescale}});
   }
   double momentum_, decay_;
   std::vector<Array> states_;
@@ -150,7 +157,8 @@ class Sgd final : public Optimizer {
 
 class Adam final : public Optimizer {
  public:
-  Adam(double rate, double beta1, double beta2, double epsilon) : Optimizer(rate), beta1_(beta1), beta2_(beta2), epsilon_(epsilon) {}
+  Adam(double rate, double beta1, double beta2, double epsilon)
+      : Optimizer(rate), beta1_(beta1), beta2_(beta2), epsilon_(epsilon) {}
 
  private:
   struct State {
@@ -160,10 +168,13 @@ class Adam final : public Optimizer {
   void update(size_t index, Array& weight, const Array& grad, double rescale) override {
     if (states_.size() <= index) states_.resize(index + 1);
     State& s = states_[index];
-    if (!s.mean) s.mean = Array::zeros(weight.shape(), weight.dtype()), s.var = Array::zeros(weight.shape(), weight.dtype());
+    if (!s.mean)
+      s.mean = Array::zeros(weight.shape(), weight.dtype()), s.var = Array::zeros(weight.shape(), weight.dtype());
     ++s.steps;
-    double t = static_cast<double>(s.steps), rate = learning_rate * std::sqrt(1 - std::pow(beta2_, t)) / (1 - std::pow(beta1_, t));
-    call("adam_update", {weight, grad, s.mean, s.var}, {{"lr", rate}, {"beta1", beta1_}, {"beta2", beta2_}, {"epsilon", epsilon_}, {"rescale_grad", rescale}});
+    double t = static_cast<double>(s.steps),
+           rate = learning_rate * std::sqrt(1 - std::pow(beta2_, t)) / (1 - std::pow(beta1_, t));
+    call("adam_update", {weight, grad, s.mean, s.var},
+         {{"lr", rate}, {"beta1", beta1_}, {"beta2", beta2_}, {"epsilon", epsilon_}, {"rescale_grad", rescale}});
   }
   double beta1_, beta2_, epsilon_;
   std::vector<State> states_;
@@ -172,7 +183,9 @@ class Adam final : public Optimizer {
 }  // namespace
 
 LayerPointer dense(int64_t units, bool flatten) { return std::make_shared<Dense>(units, flatten); }
-LayerPointer conv2d(int64_t channels, int64_t kernel, int64_t stride, int64_t padding) { return std::make_shared<Conv2d>(channels, kernel, stride, padding); }
+LayerPointer conv2d(int64_t channels, int64_t kernel, int64_t stride, int64_t padding) {
+  return std::make_shared<Conv2d>(channels, kernel, stride, padding);
+}
 LayerPointer batch_norm(double momentum, double eps) { return std::make_shared<BatchNorm>(momentum, eps); }
 LayerPointer function(std::function<Array(const Array&)> f) { return std::make_shared<Function>(std::move(f)); }
 LayerPointer sequential(std::vector<LayerPointer> layers) { return std::make_shared<Sequential>(std::move(layers)); }
@@ -205,8 +218,12 @@ void Optimizer::step(const Layer& net, int64_t batch_size) {
   for (Parameter& p : net.parameters())
     if (p.trained) update(index++, p.data, p.data.grad(), 1.0 / static_cast<double>(batch_size));
 }
-std::unique_ptr<Optimizer> sgd(double rate, double momentum, double decay) { return std::make_unique<Sgd>(rate, momentum, decay); }
-std::unique_ptr<Optimizer> adam(double rate, double beta1, double beta2, double epsilon) { return std::make_unique<Adam>(rate, beta1, beta2, epsilon); }
+std::unique_ptr<Optimizer> sgd(double rate, double momentum, double decay) {
+  return std::make_unique<Sgd>(rate, momentum, decay);
+}
+std::unique_ptr<Optimizer> adam(double rate, double beta1, double beta2, double epsilon) {
+  return std::make_unique<Adam>(rate, beta1, beta2, epsilon);
+}
 
 void save_parameters(const Layer& net, const std::string& path) {
   std::vector<io::ParamsEntry> entries;
@@ -234,7 +251,8 @@ void load_parameters(const Layer& net, const std::string& path) {
       if (e.name == p.name) found = &e;
     TW_CHECK(found, key, "load_parameters: ", path, " has no parameter ", p.name);
     Shape shape{std::span<const int64_t>(found->shape)};
-    TW_CHECK(shape == p.data.shape(), value, "load_parameters: ", p.name, " has shape ", shape, " in ", path, " but ", p.data.shape(), " in the network");
+    TW_CHECK(shape == p.data.shape(), value, "load_parameters: ", p.name, " has shape ", shape, " in ", path, " but ",
+             p.data.shape(), " in the network");
     fresh.push_back(Array::from(found->data.data(), shape, found->dtype));
   }
   for (size_t i = 0; i < all.size(); ++i) all[i].data.assign(fresh[i]);

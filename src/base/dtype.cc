@@ -20,7 +20,8 @@ DType dtype_from_name(std::string_view name) {
   if (name == "half") return DType::float16;
   if (name == "double") return DType::float64;
   if (name == "single") return DType::float32;
-  throw_error(ErrorKind::type, text("dtype: ", name, " is not supported; the dtypes are bool, int8, uint8, int32, int64, "
+  throw_error(ErrorKind::type, text("dtype: ", name,
+                                    " is not supported; the dtypes are bool, int8, uint8, int32, int64, "
                                     "float16, bfloat16, float32, float64"));
 }
 

@@ -29,8 +29,8 @@ struct bfloat16 {
 
 inline constexpr uint8_t kDTypeSize[kDTypeCount] = {1, 1, 1, 4, 8, 2, 2, 4, 8};
 constexpr int64_t size_of(DType t) { return kDTypeSize[static_cast<int>(t)]; }
-std::string_view name_of(DType t);                    // "float32", NumPy's names; "bfloat16"
-DType dtype_from_name(std::string_view name);         // throws type error that lists the names
+std::string_view name_of(DType t);             // "float32", NumPy's names; "bfloat16"
+DType dtype_from_name(std::string_view name);  // throws type error that lists the names
 constexpr bool is_floating(DType t) { return t >= DType::float16 && t <= DType::float64; }
 constexpr bool is_half(DType t) { return t == DType::float16 || t == DType::bfloat16; }
 constexpr bool is_integer(DType t) { return t >= DType::int8 && t <= DType::int64; }
@@ -40,7 +40,8 @@ constexpr bool is_integer(DType t) { return t >= DType::int8 && t <= DType::int6
 /// float16 with bfloat16 is float32.
 DType promote(DType a, DType b);
 /// The type in which a Python scalar next to an array of type `t` computes: scalars are weak, as in NumPy 2.
-constexpr DType promote_weak(DType t, bool scalar_is_float, bool scalar_is_bool = false, DType default_float = DType::float32) {
+constexpr DType promote_weak(DType t, bool scalar_is_float, bool scalar_is_bool = false,
+                             DType default_float = DType::float32) {
   if (scalar_is_float) return is_floating(t) ? t : default_float;
   if (scalar_is_bool) return t;
   return t == DType::bool_ ? DType::int64 : t;
@@ -60,8 +61,7 @@ template <> inline constexpr DType dtype_of<float> = DType::float32;
 template <> inline constexpr DType dtype_of<double> = DType::float64;
 
 /// dispatch(t, [&]<class T>() { ... }) calls the lambda with T the element type of t.
-template <class F>
-decltype(auto) dispatch(DType t, F&& f) {
+template <class F> decltype(auto) dispatch(DType t, F&& f) {
   switch (t) {
     case DType::bool_: return f.template operator()<bool>();
     case DType::int8: return f.template operator()<int8_t>();
@@ -76,8 +76,7 @@ decltype(auto) dispatch(DType t, F&& f) {
   throw_error(ErrorKind::type, "unknown dtype");
 }
 /// The same for element types only by width (copies, gathers): uint8, uint16, uint32, uint64.
-template <class F>
-decltype(auto) dispatch_width(DType t, F&& f) {
+template <class F> decltype(auto) dispatch_width(DType t, F&& f) {
   switch (size_of(t)) {
     case 1: return f.template operator()<uint8_t>();
     case 2: return f.template operator()<uint16_t>();

@@ -9,7 +9,8 @@ namespace twibil {
 void throw_error(ErrorKind kind, std::string message) { throw Error(kind, std::move(message)); }
 
 void throw_bug(const char* condition, const char* file, int line) {
-  throw Error(ErrorKind::runtime, text("this is a bug in twibil, please report it: `", condition, "` does not hold at ", file, ":", line));
+  throw Error(ErrorKind::runtime,
+              text("this is a bug in twibil, please report it: `", condition, "` does not hold at ", file, ":", line));
 }
 
 std::string shortest(double value) {

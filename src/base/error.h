@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one exception type. A message reads `op: what must hold; got what. hint`; its kind is the Python class it becomes.
+// The one exception type. A message reads `op: what must hold; got what. hint`; its kind is the Python class it
+// becomes.
 #pragma once
 #include <exception>
 #include <string>
@@ -31,14 +32,15 @@ class Error : public std::exception {
 }  // namespace twibil
 
 /// A user's mistake: throws Error(ErrorKind::kind, text(parts...)).
-#define TW_CHECK(condition, kind, ...) \
-  do {                                 \
-    if (!(condition)) [[unlikely]]     \
+#define TW_CHECK(condition, kind, ...)                                               \
+  do {                                                                               \
+    if (!(condition)) [[unlikely]]                                                   \
       ::twibil::throw_error(::twibil::ErrorKind::kind, ::twibil::text(__VA_ARGS__)); \
   } while (0)
 
 /// Our own mistake: the message says so and asks for a report.
-#define TW_ASSERT(condition)                                                         \
-  do {                                                                               \
-    if (!(condition)) [[unlikely]] ::twibil::throw_bug(#condition, __FILE__, __LINE__); \
+#define TW_ASSERT(condition)                               \
+  do {                                                     \
+    if (!(condition)) [[unlikely]]                         \
+      ::twibil::throw_bug(#condition, __FILE__, __LINE__); \
   } while (0)

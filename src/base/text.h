@@ -17,7 +17,7 @@ inline void append_part(std::string& to, const std::string& s) { to += s; }
 inline void append_part(std::string& to, char c) { to += c; }
 inline void append_part(std::string& to, bool b) { to += b ? "true" : "false"; }
 template <class T>
-  requires std::is_arithmetic_v<T>
+requires std::is_arithmetic_v<T>
 void append_part(std::string& to, T v) {
   if constexpr (std::is_floating_point_v<T>) to += shortest(static_cast<double>(v));
   else to += std::to_string(v);
@@ -32,8 +32,7 @@ inline void append_part(std::string& to, std::span<const int64_t> list) {
 }
 
 /// text("axis ", 3, " of ", span) -> "axis 3 of [2, 5]".
-template <class... Parts>
-std::string text(const Parts&... parts) {
+template <class... Parts> std::string text(const Parts&... parts) {
   std::string to;
   (append_part(to, parts), ...);
   return to;

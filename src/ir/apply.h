@@ -13,8 +13,7 @@ Vals apply_all(const OpDef& op, const void* attrs, std::span<const Val> in);
 /// The first output.
 Val apply(const OpDef& op, const void* attrs, std::initializer_list<Val> in);
 template <class A>
-requires(!std::is_pointer_v<A>)
-Val apply(const OpDef& op, const A& attrs, std::initializer_list<Val> in) {
+requires(!std::is_pointer_v<A>) Val apply(const OpDef& op, const A& attrs, std::initializer_list<Val> in) {
   return apply(op, static_cast<const void*>(&attrs), in);
 }
 inline Val apply(const OpDef& op, std::initializer_list<Val> in) { return apply(op, op.attrs.defaults, in); }

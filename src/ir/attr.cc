@@ -14,7 +14,8 @@ struct Reader {
   std::string_view all, rest;
 
   [[noreturn]] void fail(const char* expected) const {
-    throw_error(ErrorKind::value, text("attribute ", field.name, " must be ", expected, "; got \"", all.substr(0, 80), "\""));
+    throw_error(ErrorKind::value,
+                text("attribute ", field.name, " must be ", expected, "; got \"", all.substr(0, 80), "\""));
   }
   void skip_blanks() {
     while (!rest.empty() && std::isspace(static_cast<unsigned char>(rest.front()))) rest.remove_prefix(1);
@@ -29,8 +30,7 @@ struct Reader {
     skip_blanks();
     if (!rest.empty()) fail(expected);
   }
-  template <class T>
-  T number(const char* expected) {
+  template <class T> T number(const char* expected) {
     skip_blanks();
     if (!rest.empty() && rest.front() == '+') rest.remove_prefix(1);
     T v{};
@@ -40,8 +40,7 @@ struct Reader {
     if (std::is_integral_v<T> && !rest.empty() && rest.front() == 'L') rest.remove_prefix(1);
     return v;
   }
-  template <class List, class T>
-  List list(const char* expected) {
+  template <class List, class T> List list(const char* expected) {
     List out;
     skip_blanks();
     char close = take('(') ? ')' : take('[') ? ']' : '\0';
@@ -63,7 +62,8 @@ struct Reader {
   }
   bool boolean() {
     skip_blanks();
-    for (auto [word, value] : {std::pair{"True", true}, {"true", true}, {"1", true}, {"False", false}, {"false", false}, {"0", false}})
+    for (auto [word, value] :
+         {std::pair{"True", true}, {"true", true}, {"1", true}, {"False", false}, {"false", false}, {"0", false}})
       if (rest == word) return value;
     fail("True or False");
   }
@@ -81,8 +81,7 @@ struct Reader {
   }
 };
 
-template <class T>
-std::string print_list(const T& list) {
+template <class T> std::string print_list(const T& list) {
   std::string s = "(";
   for (int i = 0; i < list.size(); ++i) {
     if (i) s += ", ";
@@ -108,7 +107,8 @@ int find_choice(const Field& field, std::string_view word) {
     if (bar == std::string_view::npos) break;
     words.remove_prefix(bar + 1);
   }
-  throw_error(ErrorKind::value, text("attribute ", field.name, " must be one of ", field.choices, "; got \"", word.substr(0, 80), "\""));
+  throw_error(ErrorKind::value,
+              text("attribute ", field.name, " must be one of ", field.choices, "; got \"", word.substr(0, 80), "\""));
 }
 
 std::string print_attr(const Field& f, const void* a) {
@@ -182,13 +182,19 @@ void parse_attr(const Field& f, void* a, std::string_view s) {
     }
     case AttrKind::maybe_boolean: attr_at<Maybe<bool>>(a, f) = none ? Maybe<bool>() : Maybe<bool>(r.boolean()); return;
     case AttrKind::maybe_integer:
-      attr_at<Maybe<int64_t>>(a, f) = none ? Maybe<int64_t>() : Maybe<int64_t>(whole.template operator()<int64_t>("an integer or None"));
+      attr_at<Maybe<int64_t>>(a, f) =
+          none ? Maybe<int64_t>() : Maybe<int64_t>(whole.template operator()<int64_t>("an integer or None"));
       return;
     case AttrKind::maybe_real:
-      attr_at<Maybe<double>>(a, f) = none ? Maybe<double>() : Maybe<double>(whole.template operator()<double>("a number or None"));
+      attr_at<Maybe<double>>(a, f) =
+          none ? Maybe<double>() : Maybe<double>(whole.template operator()<double>("a number or None"));
       return;
-    case AttrKind::maybe_dtype: attr_at<Maybe<DType>>(a, f) = none ? Maybe<DType>() : Maybe<DType>(dtype_from_name(r.rest)); return;
-    case AttrKind::maybe_scalar: attr_at<Maybe<Scalar>>(a, f) = none ? Maybe<Scalar>() : Maybe<Scalar>(r.scalar()); return;
+    case AttrKind::maybe_dtype:
+      attr_at<Maybe<DType>>(a, f) = none ? Maybe<DType>() : Maybe<DType>(dtype_from_name(r.rest));
+      return;
+    case AttrKind::maybe_scalar:
+      attr_at<Maybe<Scalar>>(a, f) = none ? Maybe<Scalar>() : Maybe<Scalar>(r.scalar());
+      return;
     case AttrKind::maybe_int_list:
       attr_at<Maybe<IntList>>(a, f) = none ? Maybe<IntList>() : Maybe<IntList>(r.list<IntList, int64_t>(kList));
       return;

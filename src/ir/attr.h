@@ -15,8 +15,7 @@
 namespace twibil {
 
 /// A short list kept in place, so that attributes stay trivially copyable.
-template <class T, int N>
-struct FixedList {
+template <class T, int N> struct FixedList {
   T items[N] = {};
   int32_t count = 0;
   constexpr FixedList() = default;
@@ -43,8 +42,7 @@ using IntList = FixedList<int64_t, 16>;
 using DoubleList = FixedList<double, 32>;
 
 /// A value or None. Trivially copyable, unlike what std::optional promises for all of its uses.
-template <class T>
-struct Maybe {
+template <class T> struct Maybe {
   T value{};
   bool has = false;
   constexpr Maybe() = default;
@@ -74,8 +72,21 @@ struct ShortText {
 };
 
 enum class AttrKind : uint8_t {
-  boolean, integer, real, dtype, scalar, int_list, real_list, choice, text,
-  maybe_boolean, maybe_integer, maybe_real, maybe_dtype, maybe_scalar, maybe_int_list
+  boolean,
+  integer,
+  real,
+  dtype,
+  scalar,
+  int_list,
+  real_list,
+  choice,
+  text,
+  maybe_boolean,
+  maybe_integer,
+  maybe_real,
+  maybe_dtype,
+  maybe_scalar,
+  maybe_int_list
 };
 template <class T> struct AttrKindOf;
 template <> struct AttrKindOf<bool> { static constexpr auto kind = AttrKind::boolean; };
@@ -99,27 +110,28 @@ struct Field {
   AttrKind kind = AttrKind::boolean;
   uint16_t offset = 0;
   const char* doc = nullptr;
-  const char* choices = nullptr;   // "max|avg|sum", for Choice
-  bool required = false;           // has no default: the caller must give it
-  bool keyword_only = false;       // not accepted by position
-  const char* renames = nullptr;   // other spellings, separated by blanks ("dim num_args")
+  const char* choices = nullptr;  // "max|avg|sum", for Choice
+  bool required = false;          // has no default: the caller must give it
+  bool keyword_only = false;      // not accepted by position
+  const char* renames = nullptr;  // other spellings, separated by blanks ("dim num_args")
 };
 /// A field of struct A: TW_ATTR(SoftmaxAttrs, axis, "Axis that sums to one.", .required = true)
-#define TW_ATTR(A, member, text, ...) \
-  ::twibil::Field { .name = #member, .kind = ::twibil::AttrKindOf<decltype(A::member)>::kind, \
-    .offset = offsetof(A, member), .doc = text, ##__VA_ARGS__ }
+#define TW_ATTR(A, member, text, ...)                                                                        \
+  ::twibil::Field {                                                                                          \
+    .name = #member, .kind = ::twibil::AttrKindOf<decltype(A::member)>::kind, .offset = offsetof(A, member), \
+    .doc = text, ##__VA_ARGS__                                                                               \
+  }
 
 /// All that front ends know about an operator's attributes.
 struct AttrSchema {
   const Field* fields = nullptr;
   int count = 0;
-  uint16_t size = 0;              // 0 for operators without attributes
+  uint16_t size = 0;  // 0 for operators without attributes
   const void* defaults = nullptr;
   std::span<const Field> span() const { return {fields, static_cast<size_t>(count)}; }
 };
 template <class A> inline constexpr A kDefaults{};
-template <class A, size_t N>
-constexpr AttrSchema schema(const Field (&fields)[N]) {
+template <class A, size_t N> constexpr AttrSchema schema(const Field (&fields)[N]) {
   static_assert(std::is_trivially_copyable_v<A>, "attributes are plain data");
   static_assert(sizeof(A) < 2048);
   return {fields, static_cast<int>(N), sizeof(A), &kDefaults<A>};
@@ -135,10 +147,10 @@ int find_choice(const Field& field, std::string_view word);
 /// Finds a field by name or rename; null when there is none.
 const Field* find_field(const AttrSchema& schema, std::string_view name);
 
-template <class T>
-T& attr_at(void* attrs, const Field& f) { return *reinterpret_cast<T*>(static_cast<std::byte*>(attrs) + f.offset); }
-template <class T>
-const T& attr_at(const void* attrs, const Field& f) {
+template <class T> T& attr_at(void* attrs, const Field& f) {
+  return *reinterpret_cast<T*>(static_cast<std::byte*>(attrs) + f.offset);
+}
+template <class T> const T& attr_at(const void* attrs, const Field& f) {
   return *reinterpret_cast<const T*>(static_cast<const std::byte*>(attrs) + f.offset);
 }
 

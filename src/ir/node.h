@@ -38,16 +38,16 @@ struct NodeOutput {
 struct Node {
   std::atomic<uint32_t> count{1};
   uint16_t inputs = 0, outputs = 0;
-  uint32_t bytes = 0;              // of this block
-  const OpDef* op = nullptr;       // null: a leaf, or a custom gradient
-  uint64_t sequence = 0;           // order of recording: inputs come before outputs
+  uint32_t bytes = 0;         // of this block
+  const OpDef* op = nullptr;  // null: a leaf, or a custom gradient
+  uint64_t sequence = 0;      // order of recording: inputs come before outputs
   RandomKey key;
   std::unique_ptr<CustomGradient> custom;
-  Value* grad = nullptr;           // of a leaf: counted
+  Value* grad = nullptr;  // of a leaf: counted
   GradReq grad_req = GradReq::null;
   bool training = false;
-  bool consumed = false;           // backward released what this node had kept
-  uint64_t mark = 0;               // the backward pass that visited this node, and where it keeps its gradients
+  bool consumed = false;  // backward released what this node had kept
+  uint64_t mark = 0;      // the backward pass that visited this node, and where it keeps its gradients
   int64_t slot = 0;
 
   NodeInput* in() { return reinterpret_cast<NodeInput*>(this + 1); }

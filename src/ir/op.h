@@ -18,7 +18,8 @@ struct OpDef;
 using DTypeSet = uint16_t;
 constexpr DTypeSet bit_of(DType t) { return static_cast<DTypeSet>(1u << static_cast<int>(t)); }
 inline constexpr DTypeSet kBool = bit_of(DType::bool_);
-inline constexpr DTypeSet kInts = bit_of(DType::int8) | bit_of(DType::uint8) | bit_of(DType::int32) | bit_of(DType::int64);
+inline constexpr DTypeSet kInts =
+    bit_of(DType::int8) | bit_of(DType::uint8) | bit_of(DType::int32) | bit_of(DType::int64);
 inline constexpr DTypeSet kHalves = bit_of(DType::float16) | bit_of(DType::bfloat16);
 inline constexpr DTypeSet kFloats = kHalves | bit_of(DType::float32) | bit_of(DType::float64);
 inline constexpr DTypeSet kReals = kInts | kFloats;
@@ -57,9 +58,7 @@ struct Call {
   bool training = false;  // for operators with .trains
   RandomKey key;          // for operators with .random
   /// Allocates output k once its shape is known; for operators with .data_dependent.
-  std::byte* allocate(int k, const Shape& shape) {
-    return allocate_output(*this, k, shape);
-  }
+  std::byte* allocate(int k, const Shape& shape) { return allocate_output(*this, k, shape); }
   std::byte* (*allocate_output)(Call&, int, const Shape&) = nullptr;
   void* owner = nullptr;
 };
@@ -94,11 +93,11 @@ class Vals {
 /// What a gradient rule may ask. Values outside the operator's `needs` come as shape only.
 class Grad {
  public:
-  virtual Val x(int i) const = 0;         // input; null when absent
-  virtual Val y(int i = 0) const = 0;     // output
-  virtual Val dy(int i = 0) const = 0;    // gradient of output i; zeros when nothing arrived there
-  virtual bool has_dy(int i) const = 0;   // whether something arrived (to skip work)
-  virtual bool wants(int i) const = 0;    // whether anybody asks for the gradient of input i
+  virtual Val x(int i) const = 0;        // input; null when absent
+  virtual Val y(int i = 0) const = 0;    // output
+  virtual Val dy(int i = 0) const = 0;   // gradient of output i; zeros when nothing arrived there
+  virtual bool has_dy(int i) const = 0;  // whether something arrived (to skip work)
+  virtual bool wants(int i) const = 0;   // whether anybody asks for the gradient of input i
   virtual int inputs() const = 0;
   virtual bool training() const = 0;
   virtual RandomKey key() const = 0;
@@ -119,13 +118,24 @@ inline constexpr NeedsMask kAllInputs = 0xffff;  // variadic operators
 
 /// How a pointwise operator's result type follows from its inputs.
 enum class Rule : uint8_t {
-  same,      // the promoted type
-  floating,  // the promoted type, integers and bool become the default float
-  compare,   // bool
-  arithmetic // as same, but bool becomes int64 (sums of bools are counts)
+  same,       // the promoted type
+  floating,   // the promoted type, integers and bool become the default float
+  compare,    // bool
+  arithmetic  // as same, but bool becomes int64 (sums of bools are counts)
 };
 /// What passes may do with an operator without knowing its name.
-enum class Role : uint8_t { none, accumulate, identity, sum_to_like, zeros_like, ones_like, cast, copy, assign, broadcast_like };
+enum class Role : uint8_t {
+  none,
+  accumulate,
+  identity,
+  sum_to_like,
+  zeros_like,
+  ones_like,
+  cast,
+  copy,
+  assign,
+  broadcast_like
+};
 enum class Fusion : uint8_t { none, reduce_last, matrix };
 struct Pair {  // output shares or updates input
   int8_t output = -1, input = -1;
@@ -133,14 +143,14 @@ struct Pair {  // output shares or updates input
 
 // ---- samples ------------------------------------------------------------------------------------------------------
 enum class Domain : uint8_t {
-  real,      // about -2 to 2, with zeros and ties among them
-  positive,  // 0.1 to 3
-  unit,      // -0.9 to 0.9
-  above_one, // 1.1 to 4
-  index,     // integers 0 to bound - 1
+  real,       // about -2 to 2, with zeros and ties among them
+  positive,   // 0.1 to 3
+  unit,       // -0.9 to 0.9
+  above_one,  // 1.1 to 4
+  index,      // integers 0 to bound - 1
   boolean,
-  boxes,     // last axis: x1 < x2, y1 < y2 in [0, 1]
-  integer    // small whole numbers, -4 to 4
+  boxes,   // last axis: x1 < x2, y1 < y2 in [0, 1]
+  integer  // small whole numbers, -4 to 4
 };
 struct SampleInput {
   int16_t dims[6] = {};
@@ -157,45 +167,45 @@ struct SampleInput {
 inline constexpr SampleInput kAbsent{};
 struct Sample {
   std::array<SampleInput, 6> in = {};
-  const char* attrs = "";       // "axis=1, keepdims=True"
-  bool smooth = true;           // finite differences apply (no kink or tie is met)
+  const char* attrs = "";  // "axis=1, keepdims=True"
+  bool smooth = true;      // finite differences apply (no kink or tie is met)
 };
 
 // ---- the definition -----------------------------------------------------------------------------------------------
 struct OpDef {
-  const char* name = nullptr;                    // C++ and graph name
-  const char* doc = nullptr;                     // one sentence, present tense; more lines may follow
-  std::array<const char*, 10> names = {};        // public names: "np.sum", "npx.relu", "ndarray.sum" (a method), "nd.sum"
+  const char* name = nullptr;              // C++ and graph name
+  const char* doc = nullptr;               // one sentence, present tense; more lines may follow
+  std::array<const char*, 10> names = {};  // public names: "np.sum", "npx.relu", "ndarray.sum" (a method), "nd.sum"
   AttrSchema attrs = {};
   std::array<Slot, 14> in = {};
   std::array<const char*, 6> out = {};
-  int8_t visible = 0;                            // outputs that users see; 0: all
+  int8_t visible = 0;  // outputs that users see; 0: all
   // pointwise operators: the formula gives shape, kernel, and with auto_grad the gradient
   const Program* program = nullptr;
   Rule rule = Rule::same;
   // all others
   InferFunction infer = nullptr;
-  DTypeSet types = 0;                            // accepted by the kernel (of the promoted type, for pointwise)
+  DTypeSet types = 0;  // accepted by the kernel (of the promoted type, for pointwise)
   KernelFunction kernel = nullptr;
-  bool strided = false;                          // the kernel honours strides; otherwise inputs arrive row-major
-  bool same_dtype = false;                       // inputs arrive in the dtype of output 0 (converted where they differ)
-  ViewFunction view = nullptr;                   // replaces infer and kernel where the result can be a view
-  ExpandFunction expand = nullptr;               // replaces all of these: the call is rewritten as calls of other operators
+  bool strided = false;             // the kernel honours strides; otherwise inputs arrive row-major
+  bool same_dtype = false;          // inputs arrive in the dtype of output 0 (converted where they differ)
+  ViewFunction view = nullptr;      // replaces infer and kernel where the result can be a view
+  ExpandFunction expand = nullptr;  // replaces all of these: the call is rewritten as calls of other operators
   // gradient
   NeedsMask needs = 0;
   GradFunction grad = nullptr;
-  bool auto_grad = false;                        // derive the formula
-  const char* no_grad = nullptr;                 // why there is none
+  bool auto_grad = false;         // derive the formula
+  const char* no_grad = nullptr;  // why there is none
   // facts
-  std::array<Pair, 3> inplace = {};              // output k may use the memory of input i
-  std::array<Pair, 6> updates = {};              // output k *is* input i, written in place
+  std::array<Pair, 3> inplace = {};  // output k may use the memory of input i
+  std::array<Pair, 6> updates = {};  // output k *is* input i, written in place
   Role role = Role::none;
   Fusion fuse = Fusion::none;
   bool random = false, trains = false, data_dependent = false;
-  bool creates = false;                          // has no array input: shape and dtype come from attributes
-  bool heavy = false;                            // cost grows faster than its bytes (matrix products, convolutions)
+  bool creates = false;  // has no array input: shape and dtype come from attributes
+  bool heavy = false;    // cost grows faster than its bytes (matrix products, convolutions)
   double (*cost)(const void* attrs, SigsIn in, SigsIn out) = nullptr;  // arithmetic operations, for heavy ones
-  PredictFunction predict = nullptr;             // what a .trains operator is outside training
+  PredictFunction predict = nullptr;                                   // what a .trains operator is outside training
   std::array<Sample, 6> samples = {};
 
   constexpr int inputs() const {
@@ -220,7 +230,8 @@ constexpr OpDef whole(OpDef d) {
   };
   need(d.name && d.doc, "an operator needs a name and a doc");
   if (d.expand) return d;
-  need(d.program || d.view || (d.infer && d.kernel), "an operator needs a formula, a view, infer and kernel, or an expansion");
+  need(d.program || d.view || (d.infer && d.kernel),
+       "an operator needs a formula, a view, infer and kernel, or an expansion");
   need(d.view || d.types != 0, "an operator needs the set of dtypes that its kernel has");
   need(d.grad || d.auto_grad || d.no_grad, "an operator needs a gradient or a reason to have none");
   need(!d.auto_grad || d.program, "only a formula can be derived");
@@ -231,28 +242,22 @@ constexpr OpDef whole(OpDef d) {
 template <class F>
 concept Captureless = std::is_empty_v<F> && std::is_default_constructible_v<F>;
 
-template <class A, Captureless F>
-constexpr InferFunction infer_rule(F) {
+template <class A, Captureless F> constexpr InferFunction infer_rule(F) {
   return [](const void* a, SigsIn in, SigsOut out) { F{}(*static_cast<const A*>(a), in, out); };
 }
-template <class A, Captureless F>
-constexpr KernelFunction cpu_rule(F) {
+template <class A, Captureless F> constexpr KernelFunction cpu_rule(F) {
   return [](const void* a, Call& c) { F{}(*static_cast<const A*>(a), c); };
 }
-template <class A, Captureless F>
-constexpr ViewFunction view_rule(F) {
+template <class A, Captureless F> constexpr ViewFunction view_rule(F) {
   return [](const void* a, const Layout& x) -> Layout { return F{}(*static_cast<const A*>(a), x); };
 }
-template <class A, Captureless F>
-constexpr GradFunction grad_rule(F) {
+template <class A, Captureless F> constexpr GradFunction grad_rule(F) {
   return [](const void* a, const Grad& g) -> Vals { return F{}(*static_cast<const A*>(a), g); };
 }
-template <class A, Captureless F>
-constexpr CostFunction cost_rule(F) {
+template <class A, Captureless F> constexpr CostFunction cost_rule(F) {
   return [](const void* a, SigsIn in, SigsIn out) -> double { return F{}(*static_cast<const A*>(a), in, out); };
 }
-template <class A, Captureless F>
-constexpr ExpandFunction expand_rule(F) {
+template <class A, Captureless F> constexpr ExpandFunction expand_rule(F) {
   return [](const void* a, std::span<const Val> in) -> Vals { return F{}(*static_cast<const A*>(a), in); };
 }
 struct NoAttrs {};
@@ -260,7 +265,7 @@ struct NoAttrs {};
 }  // namespace twibil
 
 /// TW_OP(softmax) = whole({.name = "softmax", ...}); defines op_softmax and links it into the registry.
-#define TW_OP(id)                                                        \
-  extern const ::twibil::OpDef op_##id;                                  \
-  static const ::twibil::Registration registration_##id(op_##id);        \
+#define TW_OP(id)                                                 \
+  extern const ::twibil::OpDef op_##id;                           \
+  static const ::twibil::Registration registration_##id(op_##id); \
   constexpr ::twibil::OpDef op_##id

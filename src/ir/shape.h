@@ -89,7 +89,8 @@ struct Layout {
 /// Axis in [0, rank), from one that may count from the end. `who` starts the message.
 inline int normalize_axis(int64_t axis, int rank, std::string_view who) {
   TW_CHECK(axis >= -rank && axis < rank, value, who, ": axis ", axis, " is out of range for an array with ", rank,
-           rank == 1 ? " dimension" : " dimensions", rank ? text("; valid is ", -rank, " to ", rank - 1) : std::string());
+           rank == 1 ? " dimension" : " dimensions",
+           rank ? text("; valid is ", -rank, " to ", rank - 1) : std::string());
   return static_cast<int>(axis < 0 ? axis + rank : axis);
 }
 

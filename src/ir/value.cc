@@ -77,7 +77,8 @@ Value* new_view(Value& base, const Layout& layout) {
     repeated |= layout.shape[i] > 1 && layout.strides[i] == 0;
   }
   if (layout.shape.size() == 0) strided = false;
-  Value* v = new_block(base.dtype(), layout.shape, kView | (strided ? kStrided : 0) | (repeated ? kReadOnly : 0) | (base.word & kReadOnly));
+  Value* v = new_block(base.dtype(), layout.shape,
+                       kView | (strided ? kStrided : 0) | (repeated ? kReadOnly : 0) | (base.word & kReadOnly));
   if (strided) std::copy(layout.strides, layout.strides + layout.shape.rank(), v->strides);
   v->data = base.data + layout.offset * size_of(base.dtype());
   v->root = base.root;
@@ -112,8 +113,7 @@ Value* new_borrowed(DType dtype, std::span<const int64_t> dims, const int64_t* s
   return v;
 }
 
-template <class T>
-static Value* weak(T number, DType dtype) {
+template <class T> static Value* weak(T number, DType dtype) {
   Value* v = new_value(dtype, {});
   v->word |= kWeak;
   std::memcpy(v->data, &number, sizeof number);

@@ -18,37 +18,37 @@ struct Variable;
 }
 
 /// Bits of Value::word above dtype and rank. The first five are off the fast path.
-inline constexpr uint64_t  //
-  kStrided = 1ull << 16,     // strides are not row-major: without it they are neither read nor written
-  kTraced = 1ull << 17,      // stands for a graph output; there is no data
-  kHuge = 1ull << 18,        // the element count does not fit the word
-  kWeak = 1ull << 19,        // a Python scalar: yields to the dtype of arrays
-  kGhost = 1ull << 20,       // only shape and dtype: what a gradient may ask of a value that it does not read
-  kSlow = kStrided | kTraced | kHuge | kWeak | kGhost,
-  kNeedsGrad = 1ull << 24,   // has a node: operations on it are recorded
-  kView = 1ull << 25,
-  kReadOnly = 1ull << 26,    // borrowed memory that must not be written
-  kFlags = 0xffffull << 16;
+inline constexpr uint64_t   //
+    kStrided = 1ull << 16,  // strides are not row-major: without it they are neither read nor written
+    kTraced = 1ull << 17,   // stands for a graph output; there is no data
+    kHuge = 1ull << 18,     // the element count does not fit the word
+    kWeak = 1ull << 19,     // a Python scalar: yields to the dtype of arrays
+    kGhost = 1ull << 20,    // only shape and dtype: what a gradient may ask of a value that it does not read
+    kSlow = kStrided | kTraced | kHuge | kWeak | kGhost,
+    kNeedsGrad = 1ull << 24,  // has a node: operations on it are recorded
+    kView = 1ull << 25,
+    kReadOnly = 1ull << 26,  // borrowed memory that must not be written
+    kFlags = 0xffffull << 16;
 
 struct alignas(64) Value {
-  int64_t front_end[2];            // room for the head of a Python object, so that wrapping allocates nothing;
-                                   // the first word is its reference count, 0 while there is no object
-  Value* self;                     // what the front end's object points to: this block
-  std::atomic<uint32_t> count;     // handles on this value
-  uint32_t device;                 // packed Device; 0 is the CPU
-  uint64_t word;                   // dtype | rank << 8 | flags | element count << 32
-  std::byte* data;                 // first element (of a view: inside the root's block)
-  Value* root;                     // the value that owns the storage; itself for an owner
-  std::atomic<engine::Variable*> variable; // the engine's state of a root; null while nothing was ever queued on it
+  int64_t front_end[2];                     // room for the head of a Python object, so that wrapping allocates nothing;
+                                            // the first word is its reference count, 0 while there is no object
+  Value* self;                              // what the front end's object points to: this block
+  std::atomic<uint32_t> count;              // handles on this value
+  uint32_t device;                          // packed Device; 0 is the CPU
+  uint64_t word;                            // dtype | rank << 8 | flags | element count << 32
+  std::byte* data;                          // first element (of a view: inside the root's block)
+  Value* root;                              // the value that owns the storage; itself for an owner
+  std::atomic<engine::Variable*> variable;  // the engine's state of a root; null while nothing was ever queued on it
   int64_t dims[kMaxRank];
-  int64_t strides[kMaxRank];       // in elements; valid only with kStrided
-  Node* node;                      // what computed it, or the leaf that collects its gradient
-  uint32_t node_output;            // which output of the node
-  uint32_t version;                // of a root: writes so far, so that backward notices an overwritten value
-  int64_t bytes;                   // size of the data block of a root
-  void (*release_data)(void*);     // for borrowed memory: called with release_context instead of freeing
+  int64_t strides[kMaxRank];    // in elements; valid only with kStrided
+  Node* node;                   // what computed it, or the leaf that collects its gradient
+  uint32_t node_output;         // which output of the node
+  uint32_t version;             // of a root: writes so far, so that backward notices an overwritten value
+  int64_t bytes;                // size of the data block of a root
+  void (*release_data)(void*);  // for borrowed memory: called with release_context instead of freeing
   void* release_context;
-  Node* leaf;                      // of a marked variable: the node that holds its gradient
+  Node* leaf;  // of a marked variable: the node that holds its gradient
   std::byte spare[16];
 
   DType dtype() const { return static_cast<DType>(word & 0xff); }
@@ -67,7 +67,7 @@ static_assert(sizeof(Value) == 256);
 /// With a front end that serialises all handles by a lock of its own (CPython's), counts need no locked instruction.
 extern bool counts_are_plain;
 
-void destroy(Value* v);  // the last handle went away
+void destroy(Value* v);                           // the last handle went away
 extern void (*free_variable)(engine::Variable*);  // installed by the runtime, which knows the engine
 
 inline void retain(Value* v) {

@@ -39,8 +39,7 @@ ConvolutionShape flattened(ConvolutionShape s) {
 }
 
 /// Calls visit(tap position in each axis, its weight's index) for every tap.
-template <class Visit>
-void each_tap(const ConvolutionShape& s, const Visit& visit) {
+template <class Visit> void each_tap(const ConvolutionShape& s, const Visit& visit) {
   int64_t weight = 0;
   for (int64_t d = 0; d < s.kernel[0]; ++d) {
     for (int64_t h = 0; h < s.kernel[1]; ++h) {
@@ -51,8 +50,7 @@ void each_tap(const ConvolutionShape& s, const Visit& visit) {
 
 constexpr int64_t kDepthwiseRows = 4;  // with more outputs per channel a matrix product is better
 
-template <class T>
-void run_gather(const GatherConvolution<T>& g, ConvolutionAlgorithm algorithm) {
+template <class T> void run_gather(const GatherConvolution<T>& g, ConvolutionAlgorithm algorithm) {
   if (g.channels == 1 && g.rows <= kDepthwiseRows) return depthwise_convolution(g);
   if constexpr (std::is_same_v<T, float>) {
     if (algorithm == ConvolutionAlgorithm::automatic && winograd_convolution(g)) return;
@@ -63,8 +61,14 @@ void run_gather(const GatherConvolution<T>& g, ConvolutionAlgorithm algorithm) {
 template <class T>
 GatherConvolution<T> forward_gather(const ConvolutionShape& s, const T* x, const T* w, const T* bias, T* y) {
   const int64_t taps = volume(s.kernel);
-  GatherConvolution<T> g{.images = s.batch, .groups = s.groups, .rows = s.out_channels / s.groups,
-                         .channels = s.in_channels / s.groups, .src = x, .weights = w, .bias = bias, .dst = y};
+  GatherConvolution<T> g{.images = s.batch,
+                         .groups = s.groups,
+                         .rows = s.out_channels / s.groups,
+                         .channels = s.in_channels / s.groups,
+                         .src = x,
+                         .weights = w,
+                         .bias = bias,
+                         .dst = y};
   g.row_step = g.channels * taps;
   g.channel_step = taps;
   g.group_step = g.rows * g.row_step;
@@ -83,8 +87,7 @@ GatherConvolution<T> forward_gather(const ConvolutionShape& s, const T* x, const
   return g;
 }
 
-template <class T>
-void weight_gradient(const ConvolutionShape& s, const T* x, const T* dy, T* dw) {
+template <class T> void weight_gradient(const ConvolutionShape& s, const T* x, const T* dy, T* dw) {
   if (s.in_channels == s.groups && s.out_channels / s.groups <= kDepthwiseRows) {
     depthwise_weight_gradient<T>(forward_gather<T>(s, x, nullptr, nullptr, nullptr), dy, dw);
   } else {
@@ -94,12 +97,17 @@ void weight_gradient(const ConvolutionShape& s, const T* x, const T* dy, T* dw) 
 
 /// Input position p receives from output o by tap t where o * stride + t * dilation - pad = p. With stride s, the s
 /// positions p % s of each axis are reached by different taps: each is a gather convolution of its own.
-template <class T>
-void backward_data(const ConvolutionShape& shape, const T* dy, const T* w, const T* bias, T* dx) {
+template <class T> void backward_data(const ConvolutionShape& shape, const T* dy, const T* w, const T* bias, T* dx) {
   const ConvolutionShape s = flattened(shape);
   const int64_t taps = volume(s.kernel);
-  GatherConvolution<T> g{.images = s.batch, .groups = s.groups, .rows = s.in_channels / s.groups,
-                         .channels = s.out_channels / s.groups, .src = dy, .weights = w, .bias = bias, .dst = dx};
+  GatherConvolution<T> g{.images = s.batch,
+                         .groups = s.groups,
+                         .rows = s.in_channels / s.groups,
+                         .channels = s.out_channels / s.groups,
+                         .src = dy,
+                         .weights = w,
+                         .bias = bias,
+                         .dst = dx};
   g.row_step = taps;
   g.channel_step = g.rows * taps;
   g.group_step = g.channels * g.channel_step;
@@ -111,7 +119,8 @@ void backward_data(const ConvolutionShape& shape, const T* dy, const T* w, const
   }
   const int64_t phases = volume(s.stride);
   for (int64_t phase = 0; phase < phases; ++phase) {
-    const int64_t start[3] = {phase / (s.stride[1] * s.stride[2]), phase / s.stride[2] % s.stride[1], phase % s.stride[2]};
+    const int64_t start[3] = {phase / (s.stride[1] * s.stride[2]), phase / s.stride[2] % s.stride[1],
+                              phase % s.stride[2]};
     for (int axis = 0; axis < 3; ++axis) {
       g.dst_start[axis] = start[axis];
       g.count[axis] = std::max<int64_t>(0, ceil_div(s.in[axis] - start[axis], s.stride[axis]));
@@ -134,8 +143,7 @@ void backward_data(const ConvolutionShape& shape, const T* dy, const T* w, const
 
 constexpr int64_t kConvertGrain = 1 << 16;
 
-template <class T>
-const float* widened(ScratchFrame& frame, const void* from, int64_t n) {
+template <class T> const float* widened(ScratchFrame& frame, const void* from, int64_t n) {
   if (!from) return nullptr;
   float* to = frame.take<float>(n);
   parallel_for(n, kConvertGrain, [&](int64_t i, int64_t end) {
@@ -143,8 +151,7 @@ const float* widened(ScratchFrame& frame, const void* from, int64_t n) {
   });
   return to;
 }
-template <class T>
-void narrow(const float* from, int64_t n, void* to) {
+template <class T> void narrow(const float* from, int64_t n, void* to) {
   parallel_for(n, kConvertGrain, [&](int64_t i, int64_t end) {
     for (; i < end; ++i) static_cast<T*>(to)[i] = T(from[i]);
   });
@@ -193,8 +200,9 @@ ConvolutionShape convolution_shape(int64_t batch, int64_t in_channels, int64_t o
   const size_t axes = in.size();
   TW_CHECK(axes >= 1 && axes <= 3 && kernel.size() == axes && stride.size() == axes && dilation.size() == axes &&
                pad.size() == axes,
-           value, "convolution: sizes, kernel, stride, dilation and pad must have the same one to three axes; got sizes ",
-           in, ", kernel ", kernel, ", stride ", stride, ", dilation ", dilation, ", pad ", pad);
+           value,
+           "convolution: sizes, kernel, stride, dilation and pad must have the same one to three axes; got sizes ", in,
+           ", kernel ", kernel, ", stride ", stride, ", dilation ", dilation, ", pad ", pad);
   ConvolutionShape s{.batch = batch, .in_channels = in_channels, .out_channels = out_channels, .groups = groups};
   for (size_t i = 0; i < 3; ++i) {
     const bool given = i + axes >= 3;

@@ -9,8 +9,8 @@
 
 namespace twibil::kernels {
 
-/// `direct` sums products as they stand; `automatic` may use Winograd's algorithm for 3x3 kernels in float32, with two to
-/// three times the rounding error.
+/// `direct` sums products as they stand; `automatic` may use Winograd's algorithm for 3x3 kernels in float32, with two
+/// to three times the rounding error.
 enum class ConvolutionAlgorithm : uint8_t { automatic, direct };
 
 /// Sizes of a convolution. Axes are depth, height, width; a convolution with fewer has ones in front.
@@ -30,9 +30,11 @@ ConvolutionShape convolution_shape(int64_t batch, int64_t in_channels, int64_t o
                                    std::span<const int64_t> pad);
 
 /// y from x and w; bias[out_channels] may be null. dtypes: all floats (16-bit ones compute in float32).
-void convolution_forward(DType t, const ConvolutionShape& shape, const void* x, const void* w, const void* bias, void* y);
+void convolution_forward(DType t, const ConvolutionShape& shape, const void* x, const void* w, const void* bias,
+                         void* y);
 
-/// dx from dy and w. A transposed convolution is this, with its input as dy, its output as dx, and its bias[in_channels].
+/// dx from dy and w. A transposed convolution is this, with its input as dy, its output as dx, and its
+/// bias[in_channels].
 void convolution_backward_data(DType t, const ConvolutionShape& shape, const void* dy, const void* w, const void* bias,
                                void* dx);
 

@@ -15,15 +15,13 @@ namespace {
 
 constexpr int64_t kThreadWork = int64_t{1} << 18;  // fewer multiply-adds stay on one thread
 
-template <class T>
-std::vector<int64_t> tap_offsets(const StripPlan<T>& strip) {
+template <class T> std::vector<int64_t> tap_offsets(const StripPlan<T>& strip) {
   std::vector<int64_t> offsets;
   for (const StripTap& tap : strip.taps) offsets.push_back(strip.offset_of(tap));
   return offsets;
 }
 
-template <class T>
-int64_t grain_of(const StripPlan<T>& strip) {
+template <class T> int64_t grain_of(const StripPlan<T>& strip) {
   const auto& g = strip.g;
   const int64_t work = strip.rows * strip.columns * g.rows * static_cast<int64_t>(g.taps.size());
   return std::max<int64_t>(1, kThreadWork / std::max<int64_t>(1, work));
@@ -41,8 +39,7 @@ int64_t place(const GatherConvolution<T>& g, const Band& band, int64_t image, in
 
 }  // namespace
 
-template <class T>
-void depthwise_convolution(const GatherConvolution<T>& g) {
+template <class T> void depthwise_convolution(const GatherConvolution<T>& g) {
   if (g.images == 0 || g.rows == 0 || checked_product(g.count) == 0) return;
   const GemmTiles<T>& tiles = gemm_tiles<T>();
   const StripPlan<T> strip(g, false, 2 * tiles.lanes, 1);
@@ -65,7 +62,8 @@ void depthwise_convolution(const GatherConvolution<T>& g) {
             T* to = g.dst + place(g, band, image, m, row);
             T* line = step == 1 ? to : buffer;
             tiles.stencil(inputs + row * strip.column_extent, offsets.data(), weights, taps, bias, band.columns, line);
-            if (step != 1) for (int64_t j = 0; j < band.columns; ++j) to[j * step] = line[j];
+            if (step != 1)
+              for (int64_t j = 0; j < band.columns; ++j) to[j * step] = line[j];
           }
         }
       }
@@ -73,8 +71,7 @@ void depthwise_convolution(const GatherConvolution<T>& g) {
   });
 }
 
-template <class T>
-void depthwise_weight_gradient(const GatherConvolution<T>& g, const T* dy, T* dw) {
+template <class T> void depthwise_weight_gradient(const GatherConvolution<T>& g, const T* dy, T* dw) {
   const int64_t taps = static_cast<int64_t>(g.taps.size());
   std::fill_n(dw, g.groups * g.group_step, T{});
   if (g.images == 0 || g.rows == 0 || checked_product(g.count) == 0) return;
@@ -93,8 +90,8 @@ void depthwise_weight_gradient(const GatherConvolution<T>& g, const T* dy, T* dw
       for (int64_t image = 0; image < band.images; ++image) {
         strip.fill(band, image, inputs);
         for (int64_t m = 0; m < g.rows; ++m) {
-          tiles.correlate(dy + place(g, band, image, m, 0), g.dst_size[2], inputs, strip.column_extent, offsets.data(), taps,
-                          band.rows, band.columns, dw + band.group * g.group_step + m * g.row_step);
+          tiles.correlate(dy + place(g, band, image, m, 0), g.dst_size[2], inputs, strip.column_extent, offsets.data(),
+                          taps, band.rows, band.columns, dw + band.group * g.group_step + m * g.row_step);
         }
       }
     }

@@ -16,8 +16,7 @@ struct GatherTap {
 /// dst[n, g, row, dst_start + p * dst_stride] = bias[g, row] + sum over channel, tap of
 ///     weights[g * group_step + row * row_step + channel * channel_step + tap.weight]
 ///   * src[n, g, channel, p * src_stride + tap.shift]        for p in [0, count); src is 0 outside of src_size.
-template <class T>
-struct GatherConvolution {
+template <class T> struct GatherConvolution {
   int64_t images, groups, rows, channels;  // rows and channels of one group
   std::vector<GatherTap> taps;
   const T* src;
@@ -30,18 +29,15 @@ struct GatherConvolution {
 };
 
 /// T is float or double, here and below.
-template <class T>
-void gather_convolution(const GatherConvolution<T>& g);
+template <class T> void gather_convolution(const GatherConvolution<T>& g);
 
 /// The same for 3 x 3 neighbours by Winograd's F(4x4, 3x3), with two to three times the direct sum's rounding error; an
 /// infinity becomes NaN and reaches its whole tile. False, and nothing done, if the convolution does not suit.
 bool winograd_convolution(const GatherConvolution<float>& g);
 
 /// The same for groups of one channel.
-template <class T>
-void depthwise_convolution(const GatherConvolution<T>& g);
+template <class T> void depthwise_convolution(const GatherConvolution<T>& g);
 /// dw, laid out as the weights, from dy, laid out as dst, of a forward convolution with groups of one channel.
-template <class T>
-void depthwise_weight_gradient(const GatherConvolution<T>& g, const T* dy, T* dw);
+template <class T> void depthwise_weight_gradient(const GatherConvolution<T>& g, const T* dy, T* dw);
 
 }  // namespace twibil::kernels

@@ -15,8 +15,7 @@ constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 constexpr int64_t floor_div(int64_t a, int64_t b) { return a >= 0 ? a / b : -ceil_div(-a, b); }
 
 /// to[i] = row[start + i * stride] for i < n, zero where the row of `size` elements does not reach.
-template <class T>
-void copy_strided_row(const T* row, int64_t size, int64_t start, int64_t stride, int64_t n, T* to) {
+template <class T> void copy_strided_row(const T* row, int64_t size, int64_t start, int64_t stride, int64_t n, T* to) {
   const int64_t first = std::clamp<int64_t>(ceil_div(std::max<int64_t>(0, -start), stride), 0, n);
   const int64_t last = std::clamp<int64_t>(ceil_div(std::max<int64_t>(0, size - start), stride), first, n);
   std::fill_n(to, first, T{});
@@ -25,8 +24,7 @@ void copy_strided_row(const T* row, int64_t size, int64_t start, int64_t stride,
 }
 
 /// Finds the planes, and where in them each tap reads.
-template <class T>
-void place_taps(StripPlan<T>& p) {
+template <class T> void place_taps(StripPlan<T>& p) {
   for (const GatherTap& tap : p.g.taps) {
     StripTap t{};
     StripPlane plane;
@@ -77,18 +75,17 @@ StripPlan<T>::StripPlan(const GatherConvolution<T>& gather, bool unfold, int64_t
   // Small pictures share the way of the weights through the caches.
   images = 1;
   if (rows == g.count[1] && columns == g.count[2] && g.count[0] == 1) {
-    images = std::clamp<int64_t>(std::min(kStrip / std::max<int64_t>(1, image_size), g.images / image_groups), 1, g.images);
+    images =
+        std::clamp<int64_t>(std::min(kStrip / std::max<int64_t>(1, image_size), g.images / image_groups), 1, g.images);
   }
 }
 
-template <class T>
-int64_t StripPlan<T>::band_count() const {
+template <class T> int64_t StripPlan<T>::band_count() const {
   const int64_t in_image = ceil_div(g.count[1], rows) * ceil_div(g.count[2], columns);
   return checked_mul(ceil_div(g.images, images) * g.groups, checked_mul(g.count[0], in_image));
 }
 
-template <class T>
-Band StripPlan<T>::band(int64_t i) const {
+template <class T> Band StripPlan<T>::band(int64_t i) const {
   const auto next = [&i](int64_t count) {
     const int64_t at = i % count;
     i /= count;
@@ -106,8 +103,7 @@ Band StripPlan<T>::band(int64_t i) const {
   return b;
 }
 
-template <class T>
-void StripPlan<T>::fill(const Band& band, int64_t image_in_band, T* strip) const {
+template <class T> void StripPlan<T>::fill(const Band& band, int64_t image_in_band, T* strip) const {
   const int64_t src_rows = g.src_size[1], src_columns = g.src_size[2];
   const int64_t src_plane = g.src_size[0] * src_rows * src_columns;
   const auto copy_row = gemm_tiles<T>().copy_row;

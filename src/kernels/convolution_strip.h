@@ -27,13 +27,12 @@ struct Band {
 };
 
 /// strip[image][channel][plane][depth][row][column]: what all bands have in common.
-template <class T>
-struct StripPlan {
+template <class T> struct StripPlan {
   const GatherConvolution<T>& g;
-  bool unfolded;                // one plane per tap, all offsets 0: tap and channel are one index
+  bool unfolded;  // one plane per tap, all offsets 0: tap and channel are one index
   std::vector<StripPlane> planes;
   std::vector<StripTap> taps;
-  int64_t span[3] = {0, 0, 0};  // how far taps reach beyond the output position
+  int64_t span[3] = {0, 0, 0};    // how far taps reach beyond the output position
   int64_t images, rows, columns;  // of the output in one band; several pictures only where all rows are one band
   int64_t row_extent, column_extent, plane_size, channel_size, image_size;
 

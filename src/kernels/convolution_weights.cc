@@ -19,23 +19,22 @@
 namespace twibil::kernels {
 namespace {
 
-constexpr int64_t kPanelBytes = 96 << 10;           // what a tile reads of the strip comes from near caches
+constexpr int64_t kPanelBytes = 96 << 10;  // what a tile reads of the strip comes from near caches
 constexpr int64_t kMostParts = 8;
-constexpr int64_t kPartBytes = int64_t{64} << 20;   // of all partial sums together
+constexpr int64_t kPartBytes = int64_t{64} << 20;  // of all partial sums together
 constexpr int64_t kThreadWork = int64_t{1} << 19;
 
 constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-template <class T>
-struct Plan {
+template <class T> struct Plan {
   const ConvolutionShape& s;
   const GemmTiles<T>& tiles;
-  int64_t rows, channels;                  // output and input channels of one group
-  bool row_of_taps;                        // the taps of a kernel row lie side by side in the strip
-  int64_t width;                           // columns of one product: channels, times the kernel's width if they do
-  int64_t vectors;                         // width of its tiles
-  int64_t images, band_rows, band_columns; // one band
-  int64_t row_extent, column_extent;       // of its strip
+  int64_t rows, channels;                   // output and input channels of one group
+  bool row_of_taps;                         // the taps of a kernel row lie side by side in the strip
+  int64_t width;                            // columns of one product: channels, times the kernel's width if they do
+  int64_t vectors;                          // width of its tiles
+  int64_t images, band_rows, band_columns;  // one band
+  int64_t row_extent, column_extent;        // of its strip
   int64_t products() const { return s.kernel[0] * s.kernel[1] * (row_of_taps ? 1 : s.kernel[2]); }
   int64_t size() const { return products() * rows * width; }  // of one group's sums, [product][row][width]
 };
@@ -47,8 +46,7 @@ double step_cycles(int64_t rows, int64_t vectors) {
   return std::max({multiply, load, 4.0});
 }
 
-template <class T>
-int64_t best_vectors(const GemmTiles<T>& tiles, int64_t rows, int64_t width) {
+template <class T> int64_t best_vectors(const GemmTiles<T>& tiles, int64_t rows, int64_t width) {
   const int64_t total = ceil_div(width, tiles.lanes);
   int64_t best = 1;
   double least = 1e300;
@@ -61,8 +59,7 @@ int64_t best_vectors(const GemmTiles<T>& tiles, int64_t rows, int64_t width) {
   return best;
 }
 
-template <class T>
-Plan<T> make_plan(const ConvolutionShape& s) {
+template <class T> Plan<T> make_plan(const ConvolutionShape& s) {
   Plan<T> p{.s = s, .tiles = gemm_tiles<T>(), .rows = s.out_channels / s.groups, .channels = s.in_channels / s.groups};
   p.row_of_taps = s.dilation[2] == 1;
   p.width = p.channels * (p.row_of_taps ? s.kernel[2] : 1);
@@ -73,7 +70,8 @@ Plan<T> make_plan(const ConvolutionShape& s) {
   p.band_columns = std::min(s.out[2], pixels);
   p.band_rows = std::clamp<int64_t>(pixels / p.band_columns, 1, s.out[1]);
   p.images = p.band_rows == s.out[1] && s.out[0] == 1
-                 ? std::clamp<int64_t>(pixels / (p.band_columns * p.band_rows), 1, s.batch) : 1;
+                 ? std::clamp<int64_t>(pixels / (p.band_columns * p.band_rows), 1, s.batch)
+                 : 1;
   p.row_extent = (p.band_rows - 1) * s.stride[1] + (s.kernel[1] - 1) * s.dilation[1] + 1;
   p.column_extent = (p.band_columns - 1) * s.stride[2] + (s.kernel[2] - 1) * s.dilation[2] + 1;
   return p;
@@ -85,8 +83,7 @@ struct Band {
 };
 
 /// strip[image][kernel depth][row][column][channel] of one group.
-template <class T>
-void fill_strip(const Plan<T>& p, const Band& band, int64_t group, const T* x, T* strip) {
+template <class T> void fill_strip(const Plan<T>& p, const Band& band, int64_t group, const T* x, T* strip) {
   const ConvolutionShape& s = p.s;
   const int64_t plane = s.in[0] * s.in[1] * s.in[2];
   const int64_t rows = (band.rows - 1) * s.stride[1] + (s.kernel[1] - 1) * s.dilation[1] + 1;
@@ -131,8 +128,9 @@ void pack_dy(const Plan<T>& p, const Band& band, int64_t group, const T* dy, T* 
         for (int64_t j = 0; j < n; ++j) to[j] = from[m * plane + j];
       }
     }
-    offsets.push_back(((image * s.kernel[0] * p.row_extent + row * s.stride[1]) * p.column_extent + column * s.stride[2]) *
-                      p.channels);
+    offsets.push_back(
+        ((image * s.kernel[0] * p.row_extent + row * s.stride[1]) * p.column_extent + column * s.stride[2]) *
+        p.channels);
   };
   for (int64_t image = 0; image < band.images; ++image) {
     for (int64_t row = 0; row < band.rows; ++row) {
@@ -150,10 +148,19 @@ void add_band(const Plan<T>& p, const Band& band, const T* strip, const T* dy, c
   const ConvolutionShape& s = p.s;
   const int64_t strips = band.images * band.rows;
   const int64_t tile_width = p.vectors * p.tiles.lanes;
-  GemmTile<T> tile{.a = nullptr, .a_step = p.rows * kGemmDepth, .b = nullptr, .b_offsets = offsets.data(),
-                   .b_step = s.stride[2] * p.channels, .blocks = strips * (band.columns / kGemmDepth),
-                   .rest_blocks = band.columns % kGemmDepth ? strips : 0, .rest_depth = band.columns % kGemmDepth,
-                   .c = nullptr, .c_step = p.width, .rows = 0, .columns = 0, .accumulate = !first};
+  GemmTile<T> tile{.a = nullptr,
+                   .a_step = p.rows * kGemmDepth,
+                   .b = nullptr,
+                   .b_offsets = offsets.data(),
+                   .b_step = s.stride[2] * p.channels,
+                   .blocks = strips * (band.columns / kGemmDepth),
+                   .rest_blocks = band.columns % kGemmDepth ? strips : 0,
+                   .rest_depth = band.columns % kGemmDepth,
+                   .c = nullptr,
+                   .c_step = p.width,
+                   .rows = 0,
+                   .columns = 0,
+                   .accumulate = !first};
   for (int64_t product = 0; product < p.products(); ++product) {
     const int64_t kw = p.row_of_taps ? 0 : product % s.kernel[2];
     const int64_t kh = product / (p.row_of_taps ? 1 : s.kernel[2]) % s.kernel[1];
@@ -176,33 +183,31 @@ void add_band(const Plan<T>& p, const Band& band, const T* strip, const T* dy, c
 }
 
 /// Adds the partial sums in order and puts them in the weights' place: dw[row][channel][kernel].
-template <class T>
-void finish(const Plan<T>& p, const T* sums, int64_t parts, int64_t part_step, T* dw) {
+template <class T> void finish(const Plan<T>& p, const T* sums, int64_t parts, int64_t part_step, T* dw) {
   const ConvolutionShape& s = p.s;
   const int64_t taps = s.kernel[0] * s.kernel[1] * s.kernel[2];
   const int64_t row_taps = p.row_of_taps ? s.kernel[2] : 1;
   parallel_for(p.rows, std::max<int64_t>(1, kThreadWork / 4 / std::max<int64_t>(1, p.channels * taps)),
                [&](int64_t begin, int64_t end) {
-    for (int64_t m = begin; m < end; ++m) {
-      for (int64_t product = 0; product < p.products(); ++product) {
-        const T* from = sums + (product * p.rows + m) * p.width;
-        for (int64_t tap = 0; tap < row_taps; ++tap, from += p.channels) {
-          T* to = dw + m * p.channels * taps + product * row_taps + tap;
-          for (int64_t c = 0; c < p.channels; ++c) {
-            T sum = from[c];
-            for (int64_t part = 1; part < parts; ++part) sum += from[part * part_step + c];
-            to[c * taps] = sum;
-          }
-        }
-      }
-    }
-  });
+                 for (int64_t m = begin; m < end; ++m) {
+                   for (int64_t product = 0; product < p.products(); ++product) {
+                     const T* from = sums + (product * p.rows + m) * p.width;
+                     for (int64_t tap = 0; tap < row_taps; ++tap, from += p.channels) {
+                       T* to = dw + m * p.channels * taps + product * row_taps + tap;
+                       for (int64_t c = 0; c < p.channels; ++c) {
+                         T sum = from[c];
+                         for (int64_t part = 1; part < parts; ++part) sum += from[part * part_step + c];
+                         to[c * taps] = sum;
+                       }
+                     }
+                   }
+                 }
+               });
 }
 
 }  // namespace
 
-template <class T>
-void convolution_weight_gradient(const ConvolutionShape& s, const T* x, const T* dy, T* dw) {
+template <class T> void convolution_weight_gradient(const ConvolutionShape& s, const T* x, const T* dy, T* dw) {
   const int64_t taps = checked_product(s.kernel), pixels = checked_product(s.out);
   const int64_t all = checked_mul(checked_mul(s.out_channels, s.in_channels / s.groups), taps);
   if (all == 0) return;

@@ -6,7 +6,6 @@
 namespace twibil::kernels {
 
 /// dw from x and dy; T is float or double. Sums in an order that only the shape decides.
-template <class T>
-void convolution_weight_gradient(const ConvolutionShape& shape, const T* x, const T* dy, T* dw);
+template <class T> void convolution_weight_gradient(const ConvolutionShape& shape, const T* x, const T* dy, T* dw);
 
 }  // namespace twibil::kernels

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Winograd's F(4x4, 3x3): a tile of 4 x 4 outputs needs 36 products per pair of channels instead of 144.
 //   y = A^T [ (G w G^T) * (B^T d B) ] A   with B^T d B over 6 x 6 inputs d, and * element by element
-// Points 0, +-2/3, +-3/2 and infinity: an error of two to three times the direct sum's, where the usual +-1, +-2 give five
-// to seven, and pairs of opposite sign that share most of the transforms.
+// Points 0, +-2/3, +-3/2 and infinity: an error of two to three times the direct sum's, where the usual +-1, +-2 give
+// five to seven, and pairs of opposite sign that share most of the transforms.
 //
 // A band of tile rows takes four steps, all in the L2 cache:
-//   1. inputs go with their padding into a strip of 6 x 6 planes: plane (i, j) holds element (i, j) of every tile, so vector
+//   1. inputs go with their padding into a strip of 6 x 6 planes: plane (i, j) holds element (i, j) of every tile, so
+//   vector
 //      lanes are tiles, whatever the size of the pictures;
 //   2. each channel's tiles are transformed: V[36][channel][tile];
 //   3. 36 matrix products with the transformed weights, M[36][output channel][tile], by the register tiles of gemm.h;
@@ -38,7 +39,7 @@ constexpr int64_t kVBytes = 512 << 10;              // transformed inputs of a b
 constexpr int64_t kMBytes = 256 << 10;              // products of a pass
 constexpr int64_t kFewestTiles = 32;                // fewer do not pay for the weights' transform
 constexpr int64_t kFewestTasks = 4;
-constexpr int64_t kStreamBytes = 16 << 20;          // outputs that no cache keeps go past the caches
+constexpr int64_t kStreamBytes = 16 << 20;  // outputs that no cache keeps go past the caches
 
 constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -46,13 +47,13 @@ constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 struct Plan {
   const GatherConvolution<float>& g;
   const GemmTiles<float>& tiles;
-  std::array<int64_t, 9> weight;      // of tap (i, j), from the weight of (row, channel)
-  int64_t row_shift, column_shift;    // where the first tap reads
-  int64_t tile_rows, tile_columns;    // of a picture
-  int64_t images, band_rows;          // of a band, in tile rows; several pictures only if all rows are in it
-  int64_t width;                      // tiles of a band, rounded up to whole vectors
-  int64_t plane, v_plane;             // sizes of the planes of the strip and of V
-  bool stream;                        // outputs are written past the caches
+  std::array<int64_t, 9> weight;    // of tap (i, j), from the weight of (row, channel)
+  int64_t row_shift, column_shift;  // where the first tap reads
+  int64_t tile_rows, tile_columns;  // of a picture
+  int64_t images, band_rows;        // of a band, in tile rows; several pictures only if all rows are in it
+  int64_t width;                    // tiles of a band, rounded up to whole vectors
+  int64_t plane, v_plane;           // sizes of the planes of the strip and of V
+  bool stream;                      // outputs are written past the caches
   int64_t bands() const { return ceil_div(g.images, images) * ceil_div(tile_rows, band_rows); }
 };
 
@@ -60,8 +61,8 @@ struct Band {
   int64_t image, images, group, row, rows;  // rows of tiles
 };
 
-/// How many tile rows make a band of about `wish` tiles, so that few lanes of few vectors are left empty. A band of an odd
-/// number of vectors needs narrow register tiles as well.
+/// How many tile rows make a band of about `wish` tiles, so that few lanes of few vectors are left empty. A band of an
+/// odd number of vectors needs narrow register tiles as well.
 inline int64_t best_band_rows(int64_t tile_rows, int64_t tile_columns, int64_t wish, int64_t lanes) {
   int64_t best = 1, least = INT64_MAX;
   for (int64_t rows = std::clamp<int64_t>(wish / tile_columns, 1, tile_rows); rows >= 1; --rows) {
@@ -103,7 +104,8 @@ inline std::optional<Plan> make_plan(const GatherConvolution<float>& g) {
   p.images = 1;
   if (p.tile_rows * p.tile_columns < wish) {
     p.band_rows = p.tile_rows;
-    p.images = std::clamp<int64_t>(std::min(wish / (p.tile_rows * p.tile_columns), g.images / kFewestTasks), 1, g.images);
+    p.images =
+        std::clamp<int64_t>(std::min(wish / (p.tile_rows * p.tile_columns), g.images / kFewestTasks), 1, g.images);
   }
   const int64_t tiles = p.images * p.band_rows * p.tile_columns;
   p.width = ceil_div(tiles, lanes) * lanes;
@@ -202,21 +204,23 @@ void transform_weights(const Plan& p, int64_t group, int64_t begin, int64_t end,
 /// prefetcher foresees.
 void prefetch_channel(const Plan& p, const Band& band, int64_t channel) {
   const auto& g = p.g;
-  const float* from = g.src + ((band.image * g.groups + band.group) * g.channels + channel) * g.src_size[1] * g.src_size[2];
+  const float* from =
+      g.src + ((band.image * g.groups + band.group) * g.channels + channel) * g.src_size[1] * g.src_size[2];
   const int64_t first = std::max<int64_t>(0, kOut * band.row + p.row_shift);
   const int64_t last = std::min(g.src_size[1], kOut * (band.row + band.rows) + 2 + p.row_shift);
   for (int64_t i = first * g.src_size[2]; i < last * g.src_size[2]; i += 16) __builtin_prefetch(from + i);
 }
 
-/// Step 1 for one channel: strip[i][j][tile]. Row r of the inputs is row r % 4 of a tile, and row 4 or 5 of the tile above.
+/// Step 1 for one channel: strip[i][j][tile]. Row r of the inputs is row r % 4 of a tile, and row 4 or 5 of the tile
+/// above.
 void fill_strip(const Plan& p, const Band& band, int64_t channel, float* line, float* strip) {
   const Tag d;
   const auto& g = p.g;
   const int64_t columns = kOut * p.tile_columns + 2, part = p.tile_columns + 1 + 2 * kLanes;
   float* parts = line + kOut * part;  // the line's columns by their remainder modulo 4
   for (int64_t image = 0; image < band.images; ++image) {
-    const float* from = g.src + (((band.image + image) * g.groups + band.group) * g.channels + channel) * g.src_size[1] *
-                                    g.src_size[2];
+    const float* from =
+        g.src + (((band.image + image) * g.groups + band.group) * g.channels + channel) * g.src_size[1] * g.src_size[2];
     float* tiles = strip + image * p.band_rows * p.tile_columns;
     for (int64_t r = 0; r < kOut * band.rows + 2; ++r) {
       const int64_t y = kOut * band.row + r + p.row_shift;
@@ -281,13 +285,15 @@ void write_tiles(const Plan& p, const Band& band, int64_t position, const float*
     if (image >= band.images) return;
     const int64_t n = std::min(kLanes - i, p.tile_columns - column);
     const int64_t y = kOut * (band.row + row), length = std::min(kOut * n, g.count[2] - kOut * column);
-    float* to = g.dst + ((((band.image + image) * g.groups + band.group) * g.rows + channel) * out_rows + y) * out_columns +
+    float* to = g.dst +
+                ((((band.image + image) * g.groups + band.group) * g.rows + channel) * out_rows + y) * out_columns +
                 kOut * column;
     const bool aligned = reinterpret_cast<uintptr_t>(to) % (kLanes * 4) == 0 && out_columns % kLanes == 0;
     for (int64_t r = 0; row < band.rows && r < std::min(kOut, g.count[1] - y); ++r, to += out_columns) {
       const float* from = rows + r * kOut * kLanes + kOut * i;
       int64_t j = 0;
-      if (p.stream && aligned) for (; j + kLanes <= length; j += kLanes) hn::Stream(hn::LoadU(d, from + j), d, to + j);
+      if (p.stream && aligned)
+        for (; j + kLanes <= length; j += kLanes) hn::Stream(hn::LoadU(d, from + j), d, to + j);
       for (; j + kLanes <= length; j += kLanes) hn::StoreU(hn::LoadU(d, from + j), d, to + j);
       for (; j + 4 <= length; j += 4) __builtin_memcpy(to + j, from + j, 4 * sizeof(float));
       for (; j < length; ++j) to[j] = from[j];
@@ -316,21 +322,30 @@ void transform_back(const Plan& p, const Band& band, const float* m, int64_t m_p
     for (int i = 0; i < 4; ++i) {
       Vector out[4];
       transform_output(columns[i], out);
-      hn::StoreInterleaved4(hn::Add(out[0], bias), hn::Add(out[1], bias), hn::Add(out[2], bias), hn::Add(out[3], bias), d,
-                            rows + i * kOut * kLanes);
+      hn::StoreInterleaved4(hn::Add(out[0], bias), hn::Add(out[1], bias), hn::Add(out[2], bias), hn::Add(out[3], bias),
+                            d, rows + i * kOut * kLanes);
     }
     write_tiles(p, band, n, rows, channel);
   }
 }
 
 /// Step 3: M[36][row][tile] for the output rows [m0, m1).
-void multiply(const Plan& p, const float* u, int64_t u_plane, const float* v, const int64_t* offsets, int64_t m0, int64_t m1,
-              float* m, int64_t m_plane) {
+void multiply(const Plan& p, const float* u, int64_t u_plane, const float* v, const int64_t* offsets, int64_t m0,
+              int64_t m1, float* m, int64_t m_plane) {
   const auto& g = p.g;
   const EvenSplit split(m1 - m0, p.tiles.max_rows[2]);
-  GemmTile<float> tile{.a = nullptr, .a_step = g.rows * kGemmDepth, .b = nullptr, .b_offsets = offsets, .b_step = p.width,
-                       .blocks = g.channels / kGemmDepth, .rest_blocks = g.channels % kGemmDepth ? 1 : 0,
-                       .rest_depth = g.channels % kGemmDepth, .c = nullptr, .c_step = p.width, .rows = 0, .columns = 0};
+  GemmTile<float> tile{.a = nullptr,
+                       .a_step = g.rows * kGemmDepth,
+                       .b = nullptr,
+                       .b_offsets = offsets,
+                       .b_step = p.width,
+                       .blocks = g.channels / kGemmDepth,
+                       .rest_blocks = g.channels % kGemmDepth ? 1 : 0,
+                       .rest_depth = g.channels % kGemmDepth,
+                       .c = nullptr,
+                       .c_step = p.width,
+                       .rows = 0,
+                       .columns = 0};
   for (int64_t point = 0; point < kPoints; ++point) {
     for (int64_t n = 0; n < p.width; n += 2 * kLanes) {
       tile.columns = std::min(2 * kLanes, p.width - n);
@@ -395,9 +410,8 @@ bool winograd_convolution(const GatherConvolution<float>& g) {
   ScratchFrame frame;
   float* u = frame.take<float>(checked_mul(group_size, g.groups) + kGemmMaxRows * kGemmDepth);
   for (int64_t group = 0; group < g.groups; ++group) {
-    parallel_for(g.rows, std::max<int64_t>(1, 4096 / g.channels), [&](int64_t begin, int64_t end) {
-      transform(p, group, begin, end, u + group * group_size, u_plane);
-    });
+    parallel_for(g.rows, std::max<int64_t>(1, 4096 / g.channels),
+                 [&](int64_t begin, int64_t end) { transform(p, group, begin, end, u + group * group_size, u_plane); });
   }
   const int64_t row_bands = winograd::ceil_div(p.tile_rows, p.band_rows);
   parallel_for(p.bands() * g.groups, 1, [&](int64_t begin, int64_t end) {

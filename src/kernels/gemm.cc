@@ -24,16 +24,12 @@ constexpr int kMaxRows[] = {0, 6, 6, 0};
 constexpr int kWidest = 2;
 #endif
 
-template <class T>
-using Tag = hn::ScalableTag<T>;
-template <class T>
-using Vector = hn::Vec<Tag<T>>;
-template <class T>
-constexpr int kLanes = static_cast<int>(hn::MaxLanes(Tag<T>()));
+template <class T> using Tag = hn::ScalableTag<T>;
+template <class T> using Vector = hn::Vec<Tag<T>>;
+template <class T> constexpr int kLanes = static_cast<int>(hn::MaxLanes(Tag<T>()));
 
 // The first n lanes (n < lanes) without touching memory behind them. SSE4 has no masked access.
-template <class T>
-HWY_INLINE Vector<T> load_n(const T* p, int64_t n) {
+template <class T> HWY_INLINE Vector<T> load_n(const T* p, int64_t n) {
   const Tag<T> d;
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
   return hn::MaskedLoad(hn::FirstN(d, static_cast<size_t>(n)), d, p);
@@ -43,8 +39,7 @@ HWY_INLINE Vector<T> load_n(const T* p, int64_t n) {
   return hn::Load(d, buffer);
 #endif
 }
-template <class T>
-HWY_INLINE void store_n(Vector<T> v, T* p, int64_t n) {
+template <class T> HWY_INLINE void store_n(Vector<T> v, T* p, int64_t n) {
   const Tag<T> d;
 #if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
   hn::BlendedStore(v, hn::FirstN(d, static_cast<size_t>(n)), d, p);
@@ -55,8 +50,7 @@ HWY_INLINE void store_n(Vector<T> v, T* p, int64_t n) {
 #endif
 }
 
-template <class T, int MR, int NV>
-struct Accumulators {
+template <class T, int MR, int NV> struct Accumulators {
   Vector<T> sum[MR][NV];
 
   HWY_INLINE void clear() {
@@ -120,8 +114,7 @@ struct Accumulators {
   }
 };
 
-template <class T, int MR, int NV>
-HWY_NOINLINE void tile(const GemmTile<T>& g) {
+template <class T, int MR, int NV> HWY_NOINLINE void tile(const GemmTile<T>& g) {
   // C is added at the end; fetching it now hides its latency even when its rows share a cache set.
   for (int64_t m = 0; m < g.rows; ++m) __builtin_prefetch(g.c + m * g.c_step, 1);
   Accumulators<T, MR, NV> acc;
@@ -142,14 +135,12 @@ HWY_NOINLINE void tile(const GemmTile<T>& g) {
 
 // Rows that have no tile of their own take the next larger one. Every count matters for the main width in float32
 // (49 rows are 13 + 12 + 12 + 12); elsewhere a few keep the library small.
-template <class T, int NV>
-constexpr bool has_rows(int rows) {
+template <class T, int NV> constexpr bool has_rows(int rows) {
   if (NV == 2 && sizeof(T) == 4) return true;
   return rows == kMaxRows[NV] || rows == 1 || rows == 4 || rows == 8;
 }
 
-template <class T, int NV, int MR>
-void fill_rows(GemmTiles<T>& tiles) {
+template <class T, int NV, int MR> void fill_rows(GemmTiles<T>& tiles) {
   if constexpr (MR >= 1) {
     if constexpr (has_rows<T, NV>(MR)) tiles.tile[NV][MR] = tile<T, MR, NV>;
     else tiles.tile[NV][MR] = tiles.tile[NV][MR + 1];
@@ -159,8 +150,7 @@ void fill_rows(GemmTiles<T>& tiles) {
 
 // ---- Not packed -----------------------------------------------------------------------------------------------------
 
-template <class T, int MR, int NV, bool kPart>
-HWY_NOINLINE void direct_tile(const DirectTile<T>& g) {
+template <class T, int MR, int NV, bool kPart> HWY_NOINLINE void direct_tile(const DirectTile<T>& g) {
   const Tag<T> d;
   constexpr int64_t kLast = (NV - 1) * kLanes<T>;
   const int64_t part = g.columns - kLast;  // columns in the last vector
@@ -204,8 +194,7 @@ HWY_NOINLINE void direct_tile(const DirectTile<T>& g) {
   }
 }
 
-template <class T, int NV, bool kPart>
-void direct_rows(DirectTile<T> g) {
+template <class T, int NV, bool kPart> void direct_rows(DirectTile<T> g) {
   constexpr int kMost = kMaxRows[1] >= 8 ? 8 : 4;
   const int64_t rows = g.rows;
   for (int64_t m = 0; m < rows;) {
@@ -222,8 +211,7 @@ void direct_rows(DirectTile<T> g) {
   }
 }
 
-template <class T>
-void direct(const DirectTile<T>& all) {
+template <class T> void direct(const DirectTile<T>& all) {
   constexpr int64_t kWide = 2 * kLanes<T>;
   DirectTile<T> g = all;
   for (int64_t n = 0; n < all.columns; n += kWide) {
@@ -281,15 +269,17 @@ template <class T>
 void dot(const T* a, int64_t a_step, int64_t rows, const T* b, int64_t b_step, int64_t columns, int64_t depth, T* c,
          int64_t c_step, bool accumulate, const T* bias) {
   // Four rows of b at a time also make four streams, which the memory needs when b is large.
-  for (int64_t j = 0; j < columns; ) {
+  for (int64_t j = 0; j < columns;) {
     const int64_t wide = columns - j >= 4 ? 4 : 1;
     const T* bj = b + j * b_step;
     const T* bias_j = bias ? bias + j : nullptr;
-    for (int64_t i = 0; i < rows; ) {
+    for (int64_t i = 0; i < rows;) {
       const int64_t high = rows - i >= 4 && wide == 4 && kMaxRows[1] >= 14 ? 4 : rows - i >= 2 ? 2 : 1;
       const T* ai = a + i * a_step;
       T* cij = c + i * c_step + j;
-      auto run = wide == 4 ? (high == 4 ? dot_tile<T, 4, 4> : high == 2 ? dot_tile<T, 2, 4> : dot_tile<T, 1, 4>)
+      auto run = wide == 4 ? (high == 4   ? dot_tile<T, 4, 4>
+                              : high == 2 ? dot_tile<T, 2, 4>
+                                          : dot_tile<T, 1, 4>)
                            : (high == 2 ? dot_tile<T, 2, 1> : dot_tile<T, 1, 1>);
       run(ai, a_step, bj, b_step, depth, cij, c_step, accumulate, bias_j);
       i += high;
@@ -301,8 +291,8 @@ void dot(const T* a, int64_t a_step, int64_t rows, const T* b, int64_t b_step, i
 // ---- One channel ----------------------------------------------------------------------------------------------------
 
 template <class T, int NV>
-HWY_INLINE void stencil_part(const T* b, const int64_t* offsets, const T* weights, int64_t taps, T bias, int64_t columns,
-                             T* c) {
+HWY_INLINE void stencil_part(const T* b, const int64_t* offsets, const T* weights, int64_t taps, T bias,
+                             int64_t columns, T* c) {
   const Tag<T> d;
   Vector<T> sum[NV];
 #pragma GCC unroll 4
@@ -351,8 +341,8 @@ HWY_INLINE void correlate_taps(const T* a, int64_t a_step, const T* b, int64_t b
 }
 
 template <class T>
-void correlate(const T* a, int64_t a_step, const T* b, int64_t b_step, const int64_t* offsets, int64_t taps, int64_t rows,
-               int64_t columns, T* sums) {
+void correlate(const T* a, int64_t a_step, const T* b, int64_t b_step, const int64_t* offsets, int64_t taps,
+               int64_t rows, int64_t columns, T* sums) {
   int64_t t = 0;
   for (; t + 5 <= taps; t += 5) correlate_taps<T, 5>(a, a_step, b, b_step, offsets + t, rows, columns, sums + t);
   for (; t + 3 <= taps; t += 3) correlate_taps<T, 3>(a, a_step, b, b_step, offsets + t, rows, columns, sums + t);
@@ -362,8 +352,7 @@ void correlate(const T* a, int64_t a_step, const T* b, int64_t b_step, const int
 // ---- Copies ---------------------------------------------------------------------------------------------------------
 
 /// Rows are short (a picture's width), so a call of memcpy and two of memset for each would cost more than the copy.
-template <class T>
-void copy_row(const T* row, int64_t size, int64_t start, int64_t n, T* to) {
+template <class T> void copy_row(const T* row, int64_t size, int64_t start, int64_t n, T* to) {
   const Tag<T> d;
   row += start;
   const int64_t first = std::clamp<int64_t>(-start, 0, n), last = std::clamp<int64_t>(size - start, first, n);
@@ -391,8 +380,10 @@ HWY_INLINE void transpose_4x4(const float* src, int64_t src_step, float* dst, in
   const hn::FixedTag<double, 2> wide;
   const auto r0 = hn::LoadU(d, src), r1 = hn::LoadU(d, src + src_step);
   const auto r2 = hn::LoadU(d, src + 2 * src_step), r3 = hn::LoadU(d, src + 3 * src_step);
-  const auto a = hn::BitCast(wide, hn::InterleaveLower(d, r0, r1)), b = hn::BitCast(wide, hn::InterleaveUpper(d, r0, r1));
-  const auto e = hn::BitCast(wide, hn::InterleaveLower(d, r2, r3)), f = hn::BitCast(wide, hn::InterleaveUpper(d, r2, r3));
+  const auto a = hn::BitCast(wide, hn::InterleaveLower(d, r0, r1)),
+             b = hn::BitCast(wide, hn::InterleaveUpper(d, r0, r1));
+  const auto e = hn::BitCast(wide, hn::InterleaveLower(d, r2, r3)),
+             f = hn::BitCast(wide, hn::InterleaveUpper(d, r2, r3));
   hn::StoreU(hn::BitCast(d, hn::InterleaveLower(wide, a, e)), d, dst);
   hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(wide, a, e)), d, dst + dst_step);
   hn::StoreU(hn::BitCast(d, hn::InterleaveLower(wide, b, f)), d, dst + 2 * dst_step);
@@ -419,8 +410,7 @@ void transpose(const T* src, int64_t src_step, int64_t rows, int64_t columns, T*
   }
 }
 
-template <class T>
-const GemmTiles<T>& make_tiles() {
+template <class T> const GemmTiles<T>& make_tiles() {
   static const GemmTiles<T> tiles = [] {
     GemmTiles<T> t{};
     t.lanes = kLanes<T>;
@@ -451,14 +441,8 @@ namespace twibil::kernels {
 HWY_EXPORT(float_tiles);
 HWY_EXPORT(double_tiles);
 
-template <>
-const GemmTiles<float>& gemm_tiles<float>() {
-  return TW_DISPATCH(float_tiles)();
-}
-template <>
-const GemmTiles<double>& gemm_tiles<double>() {
-  return TW_DISPATCH(double_tiles)();
-}
+template <> const GemmTiles<float>& gemm_tiles<float>() { return TW_DISPATCH(float_tiles)(); }
+template <> const GemmTiles<double>& gemm_tiles<double>() { return TW_DISPATCH(double_tiles)(); }
 
 }  // namespace twibil::kernels
 #endif

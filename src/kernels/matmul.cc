@@ -13,8 +13,7 @@
 namespace twibil::kernels {
 namespace {
 
-template <class T>
-struct Problem {
+template <class T> struct Problem {
   MatmulShape s;
   const T* a;
   const T* b;
@@ -74,8 +73,7 @@ void pack_panel(const GemmTiles<T>& tiles, const Problem<T>& p, int64_t width, i
 }
 
 /// One slice of depth, [k0, k0 + depth): A packed, and B either packed too or (null) packed panel by panel on the way.
-template <class T>
-struct Slice {
+template <class T> struct Slice {
   const T* a;
   const T* b;
   int64_t k0, depth;
@@ -98,9 +96,18 @@ void multiply_block(const GemmTiles<T>& tiles, const Problem<T>& p, const Slice<
     const int64_t n0 = panel * width;
     const int64_t columns = std::min(width, s.columns - n0);
     if (own_panel) pack_panel(tiles, p, width, panel, slice.k0, depth, own_panel);
-    GemmTile<T> g{.a = nullptr, .a_step = s.rows * kGemmDepth, .b = own_panel ? own_panel : slice.b + n0 * depth,
-                  .b_offsets = offsets, .b_step = width, .blocks = blocks, .rest_blocks = rest ? 1 : 0,
-                  .rest_depth = rest, .c = nullptr, .c_step = s.c_row, .rows = 0, .columns = columns};
+    GemmTile<T> g{.a = nullptr,
+                  .a_step = s.rows * kGemmDepth,
+                  .b = own_panel ? own_panel : slice.b + n0 * depth,
+                  .b_offsets = offsets,
+                  .b_step = width,
+                  .blocks = blocks,
+                  .rest_blocks = rest ? 1 : 0,
+                  .rest_depth = rest,
+                  .c = nullptr,
+                  .c_step = s.c_row,
+                  .rows = 0,
+                  .columns = columns};
     g.accumulate = p.accumulate || !slice.first;
     if (slice.last && p.bias) g.column_bias = p.bias + n0;
     const int vectors = columns <= tiles.lanes ? 1 : 2;
@@ -114,8 +121,7 @@ void multiply_block(const GemmTiles<T>& tiles, const Problem<T>& p, const Slice<
   }
 }
 
-template <class T>
-void multiply_packed(const GemmTiles<T>& tiles, const Problem<T>& p) {
+template <class T> void multiply_packed(const GemmTiles<T>& tiles, const Problem<T>& p) {
   const MatmulShape& s = p.s;
   const int64_t width = 2 * tiles.lanes;
   const int64_t panels = (s.columns + width - 1) / width;
@@ -154,8 +160,7 @@ void multiply_packed(const GemmTiles<T>& tiles, const Problem<T>& p) {
 }
 
 /// Thin products read each element of the large matrix once: no packing, one pass at the speed of memory.
-template <class T>
-bool multiply_thin(const GemmTiles<T>& tiles, const Problem<T>& p) {
+template <class T> bool multiply_thin(const GemmTiles<T>& tiles, const Problem<T>& p) {
   const MatmulShape& s = p.s;
   const bool small = s.rows <= kDirectSide && s.columns <= kDirectSide && s.depth <= 4 * kDirectSide;
   if (s.b_column == 1 && (small || s.rows <= 8)) {
@@ -165,9 +170,16 @@ bool multiply_thin(const GemmTiles<T>& tiles, const Problem<T>& p) {
     parallel_for(s.columns, parallel ? 512 : s.columns, [&](int64_t n, int64_t end) {
       for (int64_t k = 0; k < s.depth; k += slice) {
         const bool last = k + slice >= s.depth;
-        tiles.direct({.a = p.a + k * s.a_depth, .a_row_step = s.a_row, .a_depth_step = s.a_depth,
-                      .b = p.b + k * s.b_depth + n, .b_step = s.b_depth, .c = p.c + n, .c_step = s.c_row,
-                      .rows = s.rows, .columns = end - n, .depth = std::min(slice, s.depth - k),
+        tiles.direct({.a = p.a + k * s.a_depth,
+                      .a_row_step = s.a_row,
+                      .a_depth_step = s.a_depth,
+                      .b = p.b + k * s.b_depth + n,
+                      .b_step = s.b_depth,
+                      .c = p.c + n,
+                      .c_step = s.c_row,
+                      .rows = s.rows,
+                      .columns = end - n,
+                      .depth = std::min(slice, s.depth - k),
                       .accumulate = p.accumulate || k > 0,
                       .column_bias = last && p.bias ? p.bias + n : nullptr});
       }
@@ -178,8 +190,8 @@ bool multiply_thin(const GemmTiles<T>& tiles, const Problem<T>& p) {
     const bool parallel = s.rows * s.columns * s.depth > kThreadWork;
     const int64_t grain = std::max<int64_t>(16, round_up(kThreadWork / (s.rows * s.depth), 4));
     parallel_for(s.columns, parallel ? grain : s.columns, [&](int64_t n, int64_t end) {
-      tiles.dot(p.a, s.a_row, s.rows, p.b + n * s.b_column, s.b_column, end - n, s.depth, p.c + n, s.c_row, p.accumulate,
-                p.bias ? p.bias + n : nullptr);
+      tiles.dot(p.a, s.a_row, s.rows, p.b + n * s.b_column, s.b_column, end - n, s.depth, p.c + n, s.c_row,
+                p.accumulate, p.bias ? p.bias + n : nullptr);
     });
     return true;
   }
@@ -187,11 +199,9 @@ bool multiply_thin(const GemmTiles<T>& tiles, const Problem<T>& p) {
 }
 
 /// C without contiguous rows, or a small B without them, takes one more copy.
-template <class T>
-void multiply(const Problem<T>& p);
+template <class T> void multiply(const Problem<T>& p);
 
-template <class T>
-void multiply_through_copy_of_c(const Problem<T>& p) {
+template <class T> void multiply_through_copy_of_c(const Problem<T>& p) {
   const MatmulShape& s = p.s;
   ScratchFrame frame;
   Problem<T> q = p;
@@ -208,8 +218,7 @@ void multiply_through_copy_of_c(const Problem<T>& p) {
   }
 }
 
-template <class T>
-void multiply(const Problem<T>& p) {
+template <class T> void multiply(const Problem<T>& p) {
   const MatmulShape& s = p.s;
   if (s.rows == 0 || s.columns == 0) return;
   if (s.c_column != 1 && s.columns > 1) {
@@ -221,8 +230,18 @@ void multiply(const Problem<T>& p) {
   }
   const GemmTiles<T>& tiles = gemm_tiles<T>();
   if (s.depth == 0) {  // an empty sum: the direct tile writes zeros and the bias
-    tiles.direct({.a = p.a, .a_row_step = 0, .a_depth_step = 0, .b = p.b, .b_step = 0, .c = p.c, .c_step = s.c_row,
-                  .rows = s.rows, .columns = s.columns, .depth = 0, .accumulate = p.accumulate, .column_bias = p.bias});
+    tiles.direct({.a = p.a,
+                  .a_row_step = 0,
+                  .a_depth_step = 0,
+                  .b = p.b,
+                  .b_step = 0,
+                  .c = p.c,
+                  .c_step = s.c_row,
+                  .rows = s.rows,
+                  .columns = s.columns,
+                  .depth = 0,
+                  .accumulate = p.accumulate,
+                  .column_bias = p.bias});
     return;
   }
   if (!multiply_thin(tiles, p)) multiply_packed(tiles, p);
@@ -238,8 +257,7 @@ const float* widened(ScratchFrame& frame, const T* from, int64_t rows, int64_t c
   return to;
 }
 
-template <class T>
-void multiply_half(const Problem<T>& p) {
+template <class T> void multiply_half(const Problem<T>& p) {
   const MatmulShape& s = p.s;
   ScratchFrame frame;
   Problem<float> q{};
@@ -259,9 +277,9 @@ void multiply_half(const Problem<T>& p) {
 }
 
 /// Wraps around like NumPy: unsigned arithmetic of the same width.
-template <class T>
-void multiply_integer(const Problem<T>& p) {
-  using U = std::conditional_t<std::is_same_v<T, bool>, bool, std::make_unsigned_t<std::conditional_t<std::is_same_v<T, bool>, int, T>>>;
+template <class T> void multiply_integer(const Problem<T>& p) {
+  using U = std::conditional_t<std::is_same_v<T, bool>, bool,
+                               std::make_unsigned_t<std::conditional_t<std::is_same_v<T, bool>, int, T>>>;
   const MatmulShape& s = p.s;
   const int64_t grain = std::max<int64_t>(1, kThreadWork / std::max<int64_t>(1, s.columns * s.depth));
   parallel_for(s.rows, grain, [&](int64_t begin, int64_t end) {
@@ -283,8 +301,7 @@ void multiply_integer(const Problem<T>& p) {
   });
 }
 
-template <class T>
-void multiply_any(const Problem<T>& p) {
+template <class T> void multiply_any(const Problem<T>& p) {
   if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) multiply(p);
   else if constexpr (is_half(dtype_of<T>)) multiply_half(p);
   else multiply_integer(p);
@@ -292,17 +309,23 @@ void multiply_any(const Problem<T>& p) {
 
 template <class T>
 Problem<T> problem(const MatmulShape& shape, const void* a, const void* b, void* c, const void* bias, bool accumulate) {
-  return {shape, static_cast<const T*>(a), static_cast<const T*>(b), static_cast<T*>(c), static_cast<const T*>(bias),
-          accumulate};
+  return {
+      shape,     static_cast<const T*>(a), static_cast<const T*>(b), static_cast<T*>(c), static_cast<const T*>(bias),
+      accumulate};
 }
 
 }  // namespace
 
 MatmulShape row_major(int64_t rows, int64_t columns, int64_t depth, bool a_transposed, bool b_transposed) {
-  return {.rows = rows, .columns = columns, .depth = depth,
-          .a_row = a_transposed ? 1 : depth, .a_depth = a_transposed ? rows : 1,
-          .b_depth = b_transposed ? 1 : columns, .b_column = b_transposed ? depth : 1,
-          .c_row = columns, .c_column = 1};
+  return {.rows = rows,
+          .columns = columns,
+          .depth = depth,
+          .a_row = a_transposed ? 1 : depth,
+          .a_depth = a_transposed ? rows : 1,
+          .b_depth = b_transposed ? 1 : columns,
+          .b_column = b_transposed ? depth : 1,
+          .c_row = columns,
+          .c_column = 1};
 }
 
 void matmul(DType t, const MatmulShape& shape, const void* a, const void* b, void* c, bool accumulate) {

@@ -11,12 +11,13 @@ namespace twibil::kernels {
 /// transposes need no copy; C must not overlap A or B.
 struct MatmulShape {
   int64_t rows, columns, depth;
-  int64_t a_row, a_depth;    // strides of A along rows and depth
-  int64_t b_depth, b_column; // strides of B along depth and columns
-  int64_t c_row, c_column;   // strides of C
+  int64_t a_row, a_depth;     // strides of A along rows and depth
+  int64_t b_depth, b_column;  // strides of B along depth and columns
+  int64_t c_row, c_column;    // strides of C
 };
 /// The strides of row-major matrices, A and B optionally stored transposed.
-MatmulShape row_major(int64_t rows, int64_t columns, int64_t depth, bool a_transposed = false, bool b_transposed = false);
+MatmulShape row_major(int64_t rows, int64_t columns, int64_t depth, bool a_transposed = false,
+                      bool b_transposed = false);
 
 /// C = A x B, or C += A x B. Floats: every dtype; integers wrap around, bool is "any of all" (as NumPy).
 void matmul(DType t, const MatmulShape& shape, const void* a, const void* b, void* c, bool accumulate = false);

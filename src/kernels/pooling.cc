@@ -32,22 +32,16 @@ struct Reach {
   int64_t size() const { return std::max<int64_t>(0, end - begin); }
 };
 
-template <class A>
-HWY_INLINE A larger(A most, A x) {
+template <class A> HWY_INLINE A larger(A most, A x) {
   return x > most || x != x ? x : most;  // NaN wins
 }
-template <class A>
-HWY_INLINE A power(A x, int64_t p) {
-  return p == 1 ? x : p == 2 ? x * x : x * x * x;
-}
-template <class A>
-HWY_INLINE A root(A x, int64_t p) {
-  return p == 1 ? x : p == 2 ? std::sqrt(x) : std::cbrt(x);
-}
+template <class A> HWY_INLINE A power(A x, int64_t p) { return p == 1 ? x : p == 2 ? x * x : x * x * x; }
+template <class A> HWY_INLINE A root(A x, int64_t p) { return p == 1 ? x : p == 2 ? std::sqrt(x) : std::cbrt(x); }
 
 /// What a window's sum is divided by; 0 if it covers nothing.
 HWY_INLINE int64_t divisor(PoolKind kind, const Reach& d, const Reach& h, const Reach& w) {
-  if (kind == PoolKind::average) return std::max<int64_t>(0, d.padded) * std::max<int64_t>(0, h.padded) * std::max<int64_t>(0, w.padded);
+  if (kind == PoolKind::average)
+    return std::max<int64_t>(0, d.padded) * std::max<int64_t>(0, h.padded) * std::max<int64_t>(0, w.padded);
   if (kind == PoolKind::average_of_elements) return d.size() * h.size() * w.size();
   return 1;
 }
@@ -61,8 +55,10 @@ HWY_INLINE void reduce_rows(PoolKind kind, const PoolShape& s, const T* x, const
     for (int64_t y = h.begin; y < h.end; ++y, first = false) {
       const T* row = x + (z * s.in[1] + y) * width;
       if (kind == PoolKind::max) {
-        if (first) for (int64_t i = 0; i < width; ++i) line[i] = static_cast<A>(row[i]);
-        else for (int64_t i = 0; i < width; ++i) line[i] = larger(line[i], static_cast<A>(row[i]));
+        if (first)
+          for (int64_t i = 0; i < width; ++i) line[i] = static_cast<A>(row[i]);
+        else
+          for (int64_t i = 0; i < width; ++i) line[i] = larger(line[i], static_cast<A>(row[i]));
       } else if (kind == PoolKind::lp) {
         for (int64_t i = 0; i < width; ++i) line[i] = (first ? A{} : line[i]) + power(static_cast<A>(row[i]), s.p);
       } else if (first) {
@@ -103,8 +99,7 @@ HWY_INLINE void reduce_line(PoolKind kind, const PoolShape& s, const A* line, co
   }
 }
 
-template <class T>
-void forward_plane(PoolKind kind, const PoolShape& s, const T* x, T* y, accumulator_t<T>* line) {
+template <class T> void forward_plane(PoolKind kind, const PoolShape& s, const T* x, T* y, accumulator_t<T>* line) {
   for (int64_t od = 0; od < s.out[0]; ++od) {
     const Reach d(s, 0, od);
     for (int64_t oh = 0; oh < s.out[1]; ++oh) {
@@ -166,7 +161,8 @@ void backward_window(PoolKind kind, const PoolShape& s, const T* x, A y, A dy, c
 }
 
 template <class T>
-void backward_plane(PoolKind kind, const PoolShape& s, const T* x, const T* y, const T* dy, T* dx, accumulator_t<T>* sums) {
+void backward_plane(PoolKind kind, const PoolShape& s, const T* x, const T* y, const T* dy, T* dx,
+                    accumulator_t<T>* sums) {
   using A = accumulator_t<T>;
   const int64_t size = s.in[0] * s.in[1] * s.in[2];
   bool simple = kind == PoolKind::max && s.kernel[0] == 1 && s.stride[0] == 1 && s.pad[0] == 0 && s.out[0] == s.in[0];
@@ -205,7 +201,8 @@ void backward_plane(PoolKind kind, const PoolShape& s, const T* x, const T* y, c
   }
 }
 
-void pool_forward_planes(DType t, PoolKind kind, const PoolShape& s, int64_t begin, int64_t end, const void* x, void* y) {
+void pool_forward_planes(DType t, PoolKind kind, const PoolShape& s, int64_t begin, int64_t end, const void* x,
+                         void* y) {
   dispatch(t, [&]<class T>() {
     if constexpr (is_floating(dtype_of<T>)) {
       const int64_t in = s.in[0] * s.in[1] * s.in[2], out = s.out[0] * s.out[1] * s.out[2];
@@ -264,8 +261,8 @@ PoolShape pool_shape(int64_t planes, std::span<const int64_t> in, std::span<cons
   const size_t axes = in.size();
   TW_CHECK(axes >= 1 && axes <= 3 && out.size() == axes && kernel.size() == axes && stride.size() == axes &&
                pad.size() == axes,
-           value, "pooling: sizes, kernel, stride and pad must have the same one to three axes; got in ", in, ", out ", out,
-           ", kernel ", kernel, ", stride ", stride, ", pad ", pad);
+           value, "pooling: sizes, kernel, stride and pad must have the same one to three axes; got in ", in, ", out ",
+           out, ", kernel ", kernel, ", stride ", stride, ", pad ", pad);
   PoolShape s{.planes = planes, .in = {1, 1, 1}, .out = {1, 1, 1}, .kernel = {1, 1, 1}};
   for (size_t i = 0, to = 3 - axes; i < axes; ++i, ++to) {
     s.in[to] = in[i];
@@ -289,7 +286,8 @@ void pool_forward(DType t, PoolKind kind, const PoolShape& s, const void* x, voi
 void pool_backward(DType t, PoolKind kind, const PoolShape& s, const void* x, const void* y, const void* dy, void* dx) {
   check_pool(t, kind, s);
   const auto run = TW_DISPATCH(pool_backward_planes);
-  parallel_for(s.planes, plane_grain(s), [&](int64_t begin, int64_t end) { run(t, kind, s, begin, end, x, y, dy, dx); });
+  parallel_for(s.planes, plane_grain(s),
+               [&](int64_t begin, int64_t end) { run(t, kind, s, begin, end, x, y, dy, dx); });
 }
 
 }  // namespace twibil::kernels

@@ -13,7 +13,7 @@ enum class PoolKind : uint8_t {
   average,              // divides by the window's size, elements in the padding included
   average_of_elements,  // divides by the number of elements in the window; none gives 0
   sum,
-  lp,                   // (sum of x^p)^(1/p)
+  lp,  // (sum of x^p)^(1/p)
 };
 
 /// Axes are depth, height, width, with ones in front. Window o covers [o * stride - pad, + kernel), cut to the input.
@@ -32,6 +32,7 @@ PoolShape pool_shape(int64_t planes, std::span<const int64_t> in, std::span<cons
 void pool_forward(DType t, PoolKind kind, const PoolShape& shape, const void* x, void* y);
 /// dx from dy, and x and y where the kind needs them (max: x; lp: both). The gradient of max goes to the first
 /// maximum of each window.
-void pool_backward(DType t, PoolKind kind, const PoolShape& shape, const void* x, const void* y, const void* dy, void* dx);
+void pool_backward(DType t, PoolKind kind, const PoolShape& shape, const void* x, const void* y, const void* dy,
+                   void* dx);
 
 }  // namespace twibil::kernels

@@ -12,12 +12,16 @@ namespace {
 struct Reach {
   int64_t begin, end;
   Reach(const PoolShape& s, int axis, int64_t o)
-      : begin(std::max<int64_t>(0, o * s.stride[axis] - s.pad[axis])), end(std::min(o * s.stride[axis] - s.pad[axis] + s.kernel[axis], s.in[axis])) {}
+      : begin(std::max<int64_t>(0, o * s.stride[axis] - s.pad[axis])),
+        end(std::min(o * s.stride[axis] - s.pad[axis] + s.kernel[axis], s.in[axis])) {}
 };
 
-template <class T>
-void pick_plane(const PoolShape& s, const T* x, const T* h, T* y) {
-  auto number = [](T v) { return static_cast<double>(sizeof(T) < 4 ? static_cast<double>(static_cast<float>(v)) : static_cast<double>(static_cast<std::conditional_t<sizeof(T) == 8, T, float>>(v))); };
+template <class T> void pick_plane(const PoolShape& s, const T* x, const T* h, T* y) {
+  auto number = [](T v) {
+    return static_cast<double>(sizeof(T) < 4
+                                   ? static_cast<double>(static_cast<float>(v))
+                                   : static_cast<double>(static_cast<std::conditional_t<sizeof(T) == 8, T, float>>(v)));
+  };
   for (int64_t od = 0; od < s.out[0]; ++od)
     for (int64_t oh = 0; oh < s.out[1]; ++oh)
       for (int64_t ow = 0; ow < s.out[2]; ++ow) {
@@ -42,7 +46,8 @@ void pool_pick(DType t, const PoolShape& s, const void* x, const void* h, void* 
     if constexpr (requires(T v) { static_cast<double>(static_cast<float>(v)); }) {
       parallel_for(s.planes, std::max<int64_t>(1, 16384 / std::max<int64_t>(1, out)), [&](int64_t begin, int64_t end) {
         for (int64_t p = begin; p < end; ++p)
-          pick_plane(s, static_cast<const T*>(x) + p * in, static_cast<const T*>(h) + p * in, static_cast<T*>(y) + p * out);
+          pick_plane(s, static_cast<const T*>(x) + p * in, static_cast<const T*>(h) + p * in,
+                     static_cast<T*>(y) + p * out);
       });
     }
   });

@@ -12,11 +12,11 @@ namespace twibil::kernels {
 namespace {
 
 constexpr size_t kAlign = 64;
-constexpr size_t kOverread = 192;             // the widest register tile may load this far behind the last element
+constexpr size_t kOverread = 192;  // the widest register tile may load this far behind the last element
 constexpr size_t kFirstBlock = size_t{1} << 20;
 
 struct AlignedDelete {
-  void operator()(std::byte* p) const { ::operator delete(p, std::align_val_t{kAlign}); }
+  void operator()(std::byte* p) const { ::operator delete (p, std::align_val_t{kAlign}); }
 };
 struct Block {
   std::unique_ptr<std::byte, AlignedDelete> data;
@@ -34,7 +34,7 @@ Stack& stack() {
 }
 
 Block new_block(size_t size) {
-  void* p = ::operator new(size, std::align_val_t{kAlign}, std::nothrow);
+  void* p = ::operator new (size, std::align_val_t{kAlign}, std::nothrow);
   TW_CHECK(p, memory, "kernel scratch: ", static_cast<int64_t>(size), " bytes of working memory are not available");
   return {std::unique_ptr<std::byte, AlignedDelete>(static_cast<std::byte*>(p)), size};
 }

@@ -17,10 +17,7 @@ class ScratchFrame {
   ScratchFrame& operator=(const ScratchFrame&) = delete;
 
   /// Room for `count` elements, aligned to 64 bytes and not initialised. One more vector behind them may be read.
-  template <class T>
-  T* take(int64_t count) {
-    return static_cast<T*>(take_bytes(count, sizeof(T)));
-  }
+  template <class T> T* take(int64_t count) { return static_cast<T*>(take_bytes(count, sizeof(T))); }
 
  private:
   void* take_bytes(int64_t count, size_t size);

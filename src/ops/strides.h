@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Small bridges from buffers to the strided kernels.
 #pragma once
-#include "kernels/copy.h"
 #include "ir/op.h"
+#include "kernels/copy.h"
 
 namespace twibil::ops {
 

@@ -28,11 +28,16 @@ Val role2(Role role, const Val& x, const Val& y) { return apply(op_with_role(rol
 bool same_shape(const Value& a, const Value& b) { return std::ranges::equal(a.shape(), b.shape()); }
 
 [[noreturn]] void consumed_error(const Node& n) {
-  throw_error(ErrorKind::runtime, text("backward: what ", n.name(), " had kept was released by an earlier backward; say retain_graph=True there to go through it twice"));
+  throw_error(
+      ErrorKind::runtime,
+      text("backward: what ", n.name(),
+           " had kept was released by an earlier backward; say retain_graph=True there to go through it twice"));
 }
 [[noreturn]] void overwritten_error(const Node& n, const char* which) {
-  throw_error(ErrorKind::runtime, text("backward: the gradient of ", n.name(), " reads its ", which,
-                                       ", which was overwritten in place after it was computed. Use a copy, or write before the operation"));
+  throw_error(
+      ErrorKind::runtime,
+      text("backward: the gradient of ", n.name(), " reads its ", which,
+           ", which was overwritten in place after it was computed. Use a copy, or write before the operation"));
 }
 
 /// The view of one node that a gradient rule gets.
@@ -48,7 +53,8 @@ class EagerGrad final : public Grad {
     if (!in.value) consumed_error(node_);
     if (in.overwritten) overwritten_error(node_, node_.op->in[std::min(i, node_.op->inputs() - 1)].name);
     if (in.value->has(kGhost)) return Val::share(in.value);
-    if (in.version != in.value->root->version) overwritten_error(node_, node_.op->in[std::min(i, node_.op->inputs() - 1)].name);
+    if (in.version != in.value->root->version)
+      overwritten_error(node_, node_.op->in[std::min(i, node_.op->inputs() - 1)].name);
     // The value may have been given another node since (an in-place operation): the edge is what was recorded.
     if (linked_ && in.node && (in.value->node != in.node || in.value->node_output != in.output)) {
       Val alias = Val::adopt(new_alias(*in.value));
@@ -118,8 +124,7 @@ class Pass {
   }
 
   /// `deliver(leaf, gradient)` is called for each leaf.
-  template <class Deliver>
-  void run(Deliver&& deliver) {
+  template <class Deliver> void run(Deliver&& deliver) {
     std::sort(nodes_.begin(), nodes_.end(), [](Node* a, Node* b) { return a->sequence > b->sequence; });
     for (Node* n : nodes_) {
       Val* dy = &grads_[static_cast<size_t>(n->slot)];
@@ -199,7 +204,8 @@ class Pass {
       bool wider = dx->rank() < like->rank() || dx->size() < like->size();
       dx = role2(wider ? Role::broadcast_like : Role::sum_to_like, dx, ghost);
     }
-    TW_CHECK(same_shape(*like, *dx), runtime, "this is a bug in twibil: the gradient of ", n.name(), " has shape ", dx->shape(), " for an input of shape ", like->shape());
+    TW_CHECK(same_shape(*like, *dx), runtime, "this is a bug in twibil: the gradient of ", n.name(), " has shape ",
+             dx->shape(), " for an input of shape ", like->shape());
     return dx->dtype() == like->dtype() ? dx : cast_to(dx, like->dtype());
   }
 
@@ -212,16 +218,19 @@ class Pass {
 
 Val head_gradient(const Val& head, std::span<const Val> given, size_t i) {
   if (i >= given.size() || !given[i]) return role1(Role::ones_like, Val::adopt(new_alias(*head)));
-  TW_CHECK(same_shape(*given[i], *head), value, "backward: the gradient of head ", i, " must have its shape ", head->shape(), "; got ", given[i]->shape());
+  TW_CHECK(same_shape(*given[i], *head), value, "backward: the gradient of head ", i, " must have its shape ",
+           head->shape(), "; got ", given[i]->shape());
   return given[i]->dtype() == head->dtype() ? given[i] : cast_to(given[i], head->dtype());
 }
 
 void start(Pass& pass, std::span<const Val> heads, std::span<const Val> head_grads) {
   for (const Val& h : heads)
-    TW_CHECK(h->node, value, "backward: the head of shape ", h->shape(), " was not computed while recording from a variable with a gradient. "
+    TW_CHECK(h->node, value, "backward: the head of shape ", h->shape(),
+             " was not computed while recording from a variable with a gradient. "
              "Call attach_grad() on the variables and compute inside autograd.record()");
   for (const Val& h : heads) pass.reach(h->node);
-  for (size_t i = 0; i < heads.size(); ++i) pass.add(heads[i]->node, heads[i]->node_output, head_gradient(heads[i], head_grads, i));
+  for (size_t i = 0; i < heads.size(); ++i)
+    pass.add(heads[i]->node, heads[i]->node_output, head_gradient(heads[i], head_grads, i));
 }
 
 void deliver_to_variable(Node* leaf, const Val& dx, bool linked) {
@@ -241,13 +250,15 @@ void backward(std::span<const Val> heads, std::span<const Val> head_grads, const
   pass.run([&](Node* leaf, const Val& dx) { deliver_to_variable(leaf, dx, options.create_graph); });
 }
 
-Vals grad(std::span<const Val> heads, std::span<const Val> variables, std::span<const Val> head_grads, const BackwardOptions& options) {
+Vals grad(std::span<const Val> heads, std::span<const Val> variables, std::span<const Val> head_grads,
+          const BackwardOptions& options) {
   ModeScope scope(options.create_graph, options.training);
   BackwardOptions keep = options;
   Pass pass(keep);
   start(pass, heads, head_grads);
   for (size_t i = 0; i < variables.size(); ++i)
-    TW_CHECK(variables[i]->node && pass.reached(variables[i]->node), value, "grad: the heads do not depend on variable ", i, " of shape ", variables[i]->shape());
+    TW_CHECK(variables[i]->node && pass.reached(variables[i]->node), value,
+             "grad: the heads do not depend on variable ", i, " of shape ", variables[i]->shape());
   pass.keep_gradients();
   pass.run([](Node*, const Val&) {});
   Vals result;
@@ -259,9 +270,11 @@ Vals grad(std::span<const Val> heads, std::span<const Val> variables, std::span<
 }
 
 void attach_grad(Value& v, GradReq req, Val into) {
-  TW_CHECK(is_floating(v.dtype()), type, "attach_grad: only floating-point arrays have gradients; got dtype ", v.dtype());
+  TW_CHECK(is_floating(v.dtype()), type, "attach_grad: only floating-point arrays have gradients; got dtype ",
+           v.dtype());
   if (into) {
-    TW_CHECK(same_shape(*into, v), value, "mark_variables: the gradient must have the variable's shape ", v.shape(), "; got ", into->shape());
+    TW_CHECK(same_shape(*into, v), value, "mark_variables: the gradient must have the variable's shape ", v.shape(),
+             "; got ", into->shape());
   }
   Node* leaf = new_node(nullptr, nullptr, 0, 0);
   leaf->grad_req = req;

@@ -58,7 +58,8 @@ bool update_of(const OpDef& op, int k, int* input) {
 }
 
 [[noreturn]] void overwritten_error(const OpDef& op, const Value& v) {
-  throw_error(ErrorKind::value, text(op.name, ": the array of shape ", v.shape(), " that is written must be writable; it is read-only"));
+  throw_error(ErrorKind::value,
+              text(op.name, ": the array of shape ", v.shape(), " that is written must be writable; it is read-only"));
 }
 
 /// Outputs that views can give: one header, no data touched.
@@ -71,7 +72,8 @@ bool make_view(const OpDef& op, const void* attrs, Value& x, Value** out) {
 
 /// A write through a view of a recorded array would not be seen by the array's own history.
 void check_recordable(const OpDef& op, const Value& written) {
-  TW_CHECK(!(written.has(kView) && written.root->node), value, op.name, ": while recording, a view of a recorded array cannot be written; "
+  TW_CHECK(!(written.has(kView) && written.root->node), value, op.name,
+           ": while recording, a view of a recorded array cannot be written; "
            "write through the array itself (x[key] = value), or use detach()");
 }
 
@@ -91,10 +93,12 @@ void prepare_outputs(const OpDef& op, const Inputs& in, SigsOut sigs, Value** ou
 }
 
 void check_given(const OpDef& op, const Value& out, const Sig& sig) {
-  TW_CHECK(std::ranges::equal(out.shape(), sig.shape.span()), value, op.name, ": out must have shape ", sig.shape, "; got ", out.shape());
-  bool lossy = (is_floating(sig.dtype) && !is_floating(out.dtype())) || (sig.dtype != DType::bool_ && out.dtype() == DType::bool_);
-  TW_CHECK(!lossy, type, op.name, ": the result of dtype ", sig.dtype, " cannot be stored in an array of dtype ", out.dtype(),
-           ". Use astype first");
+  TW_CHECK(std::ranges::equal(out.shape(), sig.shape.span()), value, op.name, ": out must have shape ", sig.shape,
+           "; got ", out.shape());
+  bool lossy = (is_floating(sig.dtype) && !is_floating(out.dtype())) ||
+               (sig.dtype != DType::bool_ && out.dtype() == DType::bool_);
+  TW_CHECK(!lossy, type, op.name, ": the result of dtype ", sig.dtype, " cannot be stored in an array of dtype ",
+           out.dtype(), ". Use astype first");
   if (out.has(kReadOnly)) overwritten_error(op, out);
 }
 
@@ -141,7 +145,8 @@ void hand_over(const OpDef& op, Outputs& outputs, Value** out) {
   for (int k = 0; k < op.visible_outputs(); ++k) out[k] = std::exchange(outputs.values[k], nullptr);
 }
 
-void invoke_with_modes(const OpDef& op, const void* attrs, const Inputs& in, Value** out, Value* const* given, bool recording) {
+void invoke_with_modes(const OpDef& op, const void* attrs, const Inputs& in, Value** out, Value* const* given,
+                       bool recording) {
   int n = op.outputs();
   Outputs outputs;
   if (op.view && !given && make_view(op, attrs, *in.values[0], outputs.values)) {
@@ -176,7 +181,12 @@ void invoke_with_modes(const OpDef& op, const void* attrs, const Inputs& in, Val
   } else {
     prepare_outputs(op, in, {sigs, 6}, outputs.values, n, recording);
   }
-  Launch l{.op = op, .attrs = attrs, .in = in.values, .out = {outputs.values, static_cast<size_t>(n)}, .training = modes.training, .key = key};
+  Launch l{.op = op,
+           .attrs = attrs,
+           .in = in.values,
+           .out = {outputs.values, static_cast<size_t>(n)},
+           .training = modes.training,
+           .key = key};
   if (op.pointwise()) l.work = pointwise_types(op, in.sigs).work;
   if (op.data_dependent)  // the kernel allocates these and needs their dtypes
     for (int k = 0; k < n; ++k) l.out_dtypes[k] = sigs[k].dtype;
@@ -215,13 +225,16 @@ bool invoke_others(const OpDef& op, const void* attrs, const Inputs& in, Value**
   return y.size() > 0;
 }
 
-void apply_eagerly(const OpDef& op, const void* attrs, std::span<Value* const> in, Value** out) { invoke(op, attrs, in, out); }
+void apply_eagerly(const OpDef& op, const void* attrs, std::span<Value* const> in, Value** out) {
+  invoke(op, attrs, in, out);
+}
 
 }  // namespace
 
-static void invoke_unnamed(const OpDef& op, const void* attrs, std::span<Value* const> given_in, Value** out, Value* const* given) {
-  TW_CHECK(op.variadic() || given_in.size() <= static_cast<size_t>(op.inputs()), type, op.name, ": takes ", op.inputs(), " arrays; got ",
-           given_in.size());
+static void invoke_unnamed(const OpDef& op, const void* attrs, std::span<Value* const> given_in, Value** out,
+                           Value* const* given) {
+  TW_CHECK(op.variadic() || given_in.size() <= static_cast<size_t>(op.inputs()), type, op.name, ": takes ", op.inputs(),
+           " arrays; got ", given_in.size());
   Inputs in(op, given_in);
   for (int i = 0; i < op.inputs(); ++i) {
     SlotKind kind = op.in[i].kind;

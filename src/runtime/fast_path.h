@@ -14,12 +14,12 @@ namespace twibil {
 /// What the short way of one operator needs, resolved once: kernels by dtype.
 struct FastPath {
   const OpDef* op = nullptr;
-  kernels::DirectFunction arrays[kDTypeCount] = {};         // of two arrays, or of one
+  kernels::DirectFunction arrays[kDTypeCount] = {};  // of two arrays, or of one
   kernels::DirectFunction scalar_right[kDTypeCount] = {};
   kernels::DirectFunction scalar_left[kDTypeCount] = {};
   DType out[kDTypeCount] = {};
-  bool constant_left = false;                               // unary formulas such as 1 / x
-  alignas(8) std::byte constant[kDTypeCount][8] = {};       // the number inside a unary formula such as max(x, 0)
+  bool constant_left = false;                          // unary formulas such as 1 / x
+  alignas(8) std::byte constant[kDTypeCount][8] = {};  // the number inside a unary formula such as max(x, 0)
 
   explicit FastPath(const OpDef& op);
 };
@@ -58,7 +58,9 @@ inline bool simple(const Value& v) {
          engine::idle(v.root->variable.load(std::memory_order_acquire));
 }
 
-inline bool recorded(const FastPath& f, uint64_t words) { return (words & kNeedsGrad) && modes.recording && !f.op->no_grad; }
+inline bool recorded(const FastPath& f, uint64_t words) {
+  return (words & kNeedsGrad) && modes.recording && !f.op->no_grad;
+}
 
 inline Value* fast_binary(const FastPath& f, Value* a, Value* b) {
   if (((a->word ^ b->word) & ~kFlags) | ((a->word | b->word) & kSlow)) return nullptr;

@@ -8,12 +8,14 @@ namespace twibil {
 static std::string list_dtypes(DTypeSet set) {
   std::string s;
   for (int i = 0; i < kDTypeCount; ++i)
-    if (contains(set, static_cast<DType>(i))) s += (s.empty() ? "" : ", ") + std::string(name_of(static_cast<DType>(i)));
+    if (contains(set, static_cast<DType>(i)))
+      s += (s.empty() ? "" : ", ") + std::string(name_of(static_cast<DType>(i)));
   return s;
 }
 
 static void check_dtype(const OpDef& op, DType t) {
-  TW_CHECK(contains(op.types, t), type, op.name, ": dtype ", t, " is not supported; supported are ", list_dtypes(op.types));
+  TW_CHECK(contains(op.types, t), type, op.name, ": dtype ", t, " is not supported; supported are ",
+           list_dtypes(op.types));
 }
 
 PointwiseTypes pointwise_types(const OpDef& op, SigsIn in) {
@@ -30,10 +32,8 @@ PointwiseTypes pointwise_types(const OpDef& op, SigsIn in) {
       work = work == kUnknownDType ? in[i].dtype : promote(work, in[i].dtype);
     }
   }
-  if (work == kUnknownDType)
-    work = weak_real ? default_float() : weak_int ? DType::int64 : DType::bool_;
-  else
-    work = promote_weak(work, weak_real, !weak_int, default_float());
+  if (work == kUnknownDType) work = weak_real ? default_float() : weak_int ? DType::int64 : DType::bool_;
+  else work = promote_weak(work, weak_real, !weak_int, default_float());
   switch (op.rule) {
     case Rule::floating:
       if (!is_floating(work)) work = default_float();

@@ -57,8 +57,13 @@ bool ready(const Launch& l) {
 class QueuedLaunch final : public engine::Task {
  public:
   explicit QueuedLaunch(const Launch& l)
-      : engine::Task(l.op.name), op_(l.op), work_(l.work), training_(l.training), key_(l.key),
-        attrs_(static_cast<const std::byte*>(l.attrs), static_cast<const std::byte*>(l.attrs) + (l.attrs ? l.op.attrs.size : 0)) {
+      : engine::Task(l.op.name),
+        op_(l.op),
+        work_(l.work),
+        training_(l.training),
+        key_(l.key),
+        attrs_(static_cast<const std::byte*>(l.attrs),
+               static_cast<const std::byte*>(l.attrs) + (l.attrs ? l.op.attrs.size : 0)) {
     for (Value* v : l.in) in_.push_back(Val::share(v));
     for (Value* v : l.out) {
       out_.push_back(Val::share(v));
@@ -70,7 +75,8 @@ class QueuedLaunch final : public engine::Task {
     std::vector<Value*> in, out;
     for (const Val& v : in_) in.push_back(v.get());
     for (const Val& v : out_) out.push_back(v.get());
-    Launch l{.op = op_, .attrs = attrs_.data(), .in = in, .out = out, .work = work_, .training = training_, .key = key_};
+    Launch l{
+        .op = op_, .attrs = attrs_.data(), .in = in, .out = out, .work = work_, .training = training_, .key = key_};
     run_kernel(l);
   }
   std::string describe() const override {

@@ -16,7 +16,7 @@ struct Launch {
   DType work = kUnknownDType;  // of pointwise operators: the type to compute in
   bool training = false;
   RandomKey key;
-  DType out_dtypes[6] = {};    // of data-dependent operators, whose outputs the kernel allocates
+  DType out_dtypes[6] = {};  // of data-dependent operators, whose outputs the kernel allocates
 };
 
 /// Runs the kernel now. Inputs must be ready.

@@ -13,8 +13,8 @@ namespace twibil {
 namespace {
 std::mutex mutex;
 RandomKey state;
-bool seeded = false;     // there is a state
-bool by_entropy = false; // nobody chose it
+bool seeded = false;      // there is a state
+bool by_entropy = false;  // nobody chose it
 pid_t owner = 0;
 
 // Processes that nobody seeded must differ, also those that were forked.

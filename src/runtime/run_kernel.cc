@@ -23,8 +23,12 @@ struct Scratch {  // row-major copies of strided inputs, for kernels that want t
 };
 
 Buffer buffer_of(const Value& v) {
-  return {.data = v.data, .dims = v.dims, .strides = v.has(kStrided) ? v.strides : nullptr, .size = v.size(),
-          .dtype = v.dtype(), .rank = static_cast<uint8_t>(v.rank())};
+  return {.data = v.data,
+          .dims = v.dims,
+          .strides = v.has(kStrided) ? v.strides : nullptr,
+          .size = v.size(),
+          .dtype = v.dtype(),
+          .rank = static_cast<uint8_t>(v.rank())};
 }
 
 /// A row-major copy of v in dtype `to`.
@@ -49,7 +53,8 @@ int collect_params(const OpDef& op, const void* attrs, Scalar* params) {
     if (f.kind == AttrKind::scalar) params[n++] = attr_at<Scalar>(attrs, f);
     else if (f.kind == AttrKind::real) params[n++] = Scalar(attr_at<double>(attrs, f));
     else if (f.kind == AttrKind::integer) params[n++] = Scalar(attr_at<int64_t>(attrs, f));
-    else if (f.kind == AttrKind::maybe_scalar && attr_at<Maybe<Scalar>>(attrs, f)) params[n++] = *attr_at<Maybe<Scalar>>(attrs, f);
+    else if (f.kind == AttrKind::maybe_scalar && attr_at<Maybe<Scalar>>(attrs, f))
+      params[n++] = *attr_at<Maybe<Scalar>>(attrs, f);
   }
   return n;
 }
@@ -118,8 +123,13 @@ void run_buffers(Launch& l) {
   auto updates_copy = [&](Pair u) { return u.output >= 0 && l.in[u.input] && in[u.input].data != l.in[u.input]->data; };
   for (Pair u : l.op.updates)
     if (updates_copy(u)) out[u.output] = in[u.input];
-  Call call{.op = l.op, .in = {in, l.in.size()}, .out = {out, l.out.size()}, .training = l.training, .key = l.key,
-            .allocate_output = allocate_output, .owner = &l};
+  Call call{.op = l.op,
+            .in = {in, l.in.size()},
+            .out = {out, l.out.size()},
+            .training = l.training,
+            .key = l.key,
+            .allocate_output = allocate_output,
+            .owner = &l};
   l.op.kernel(l.attrs, call);
   for (Pair u : l.op.updates)
     if (updates_copy(u)) copy_back(in[u.input], *l.in[u.input]);

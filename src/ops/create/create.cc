@@ -42,16 +42,17 @@ DType dtype_of_scalar(const Scalar& s) { return s.is_boolean() ? DType::bool_ : 
 
 /// How many steps lead from start to stop, never negative.
 int64_t arange_count(const ArangeAttrs& a) {
-  double start = a.stop ? a.start.as_double() : 0.0, stop = a.stop ? (*a.stop).as_double() : a.start.as_double(), step = a.step.as_double();
+  double start = a.stop ? a.start.as_double() : 0.0, stop = a.stop ? (*a.stop).as_double() : a.start.as_double(),
+         step = a.step.as_double();
   TW_CHECK(step != 0, value, "arange: step must not be 0");
   double n = std::ceil((stop - start) / step);
-  TW_CHECK(std::isfinite(n) && n < 9e18, value, "arange: from ", start, " to ", stop, " by ", step, " is not a size that fits 64 bits");
+  TW_CHECK(std::isfinite(n) && n < 9e18, value, "arange: from ", start, " to ", stop, " by ", step,
+           " is not a size that fits 64 bits");
   return n > 0 ? static_cast<int64_t>(n) : 0;
 }
 
 /// out[i] = value(i) in double, or exactly for integers.
-template <class F>
-void generate(Call& c, F value) {
+template <class F> void generate(Call& c, F value) {
   dispatch(c.out[0].dtype, [&]<class T>() {
     T* out = c.out[0].as<T>();
     for (int64_t i = 0; i < c.out[0].size; ++i) {
@@ -67,7 +68,9 @@ inline constexpr Field kCreateFields[] = {
     TW_ATTR(CreateAttrs, shape, "Sizes of the result.", .required = true),
     TW_ATTR(CreateAttrs, dtype, "dtype of the result; float32 when None."),
 };
-inline constexpr auto kCreateInfer = infer_rule<CreateAttrs>([](auto& a, SigsIn, SigsOut out) { out[0] = {Shape(a.shape.span()), a.dtype.value_or(default_float())}; });
+inline constexpr auto kCreateInfer = infer_rule<CreateAttrs>([](auto& a, SigsIn, SigsOut out) {
+  out[0] = {Shape(a.shape.span()), a.dtype.value_or(default_float())};
+});
 
 TW_OP(zeros) = whole({
     .name = "zeros",
@@ -105,7 +108,9 @@ TW_OP(full) = whole({
     .doc = "An array with one number in every element.",
     .names = {"np.full", "nd.full"},
     .attrs = schema<FullAttrs>(kFullFields),
-    .infer = infer_rule<FullAttrs>([](auto& a, SigsIn, SigsOut out) { out[0] = {Shape(a.shape.span()), a.dtype.value_or(dtype_of_scalar(a.fill_value))}; }),
+    .infer = infer_rule<FullAttrs>([](auto& a, SigsIn, SigsOut out) {
+      out[0] = {Shape(a.shape.span()), a.dtype.value_or(dtype_of_scalar(a.fill_value))};
+    }),
     .types = kAll,
     .kernel = cpu_rule<FullAttrs>([](auto& a, Call& c) { fill_all(c, a.fill_value); }),
     .no_grad = "it has no array input",
@@ -127,7 +132,9 @@ TW_OP(full_like) = whole({
     .names = {"np.full_like", "nd.full_like"},
     .attrs = schema<FullLikeAttrs>(kFullLikeFields),
     .in = {{{.name = "a"}}},
-    .infer = infer_rule<FullLikeAttrs>([](auto& a, SigsIn in, SigsOut out) { out[0] = {in[0].shape, a.dtype.value_or(in[0].dtype)}; }),
+    .infer = infer_rule<FullLikeAttrs>([](auto& a, SigsIn in, SigsOut out) {
+      out[0] = {in[0].shape, a.dtype.value_or(in[0].dtype)};
+    }),
     .types = kAll,
     .kernel = cpu_rule<FullLikeAttrs>([](auto& a, Call& c) { fill_all(c, a.fill_value); }),
     .strided = true,
@@ -146,11 +153,14 @@ TW_OP(arange) = whole({
     .doc = "Evenly spaced numbers from start up to stop.",
     .names = {"np.arange", "nd.arange"},
     .attrs = schema<ArangeAttrs>(kArangeFields),
-    .infer = infer_rule<ArangeAttrs>([](auto& a, SigsIn, SigsOut out) { out[0] = {Shape{arange_count(a)}, a.dtype.value_or(default_float())}; }),
+    .infer = infer_rule<ArangeAttrs>([](auto& a, SigsIn, SigsOut out) {
+      out[0] = {Shape{arange_count(a)}, a.dtype.value_or(default_float())};
+    }),
     .types = kReals,
     .kernel = cpu_rule<ArangeAttrs>([](auto& a, Call& c) {
       Scalar start = a.stop ? a.start : Scalar(0);
-      if (!start.is_real() && !a.step.is_real()) generate(c, [&](int64_t i) { return start.integer + i * a.step.integer; });
+      if (!start.is_real() && !a.step.is_real())
+        generate(c, [&](int64_t i) { return start.integer + i * a.step.integer; });
       else generate(c, [&](int64_t i) { return start.as_double() + static_cast<double>(i) * a.step.as_double(); });
     }),
     .no_grad = "it has no array input",
@@ -159,8 +169,10 @@ TW_OP(arange) = whole({
 });
 
 inline constexpr Field kLinspaceFields[] = {
-    TW_ATTR(LinspaceAttrs, start, "First number.", .required = true), TW_ATTR(LinspaceAttrs, stop, "Last number.", .required = true),
-    TW_ATTR(LinspaceAttrs, num, "How many numbers."), TW_ATTR(LinspaceAttrs, endpoint, "Whether stop is among them."),
+    TW_ATTR(LinspaceAttrs, start, "First number.", .required = true),
+    TW_ATTR(LinspaceAttrs, stop, "Last number.", .required = true),
+    TW_ATTR(LinspaceAttrs, num, "How many numbers."),
+    TW_ATTR(LinspaceAttrs, endpoint, "Whether stop is among them."),
     TW_ATTR(LinspaceAttrs, dtype, "dtype of the result; float32 when None."),
 };
 TW_OP(linspace) = whole({
@@ -174,10 +186,13 @@ TW_OP(linspace) = whole({
     }),
     .types = kReals,
     .kernel = cpu_rule<LinspaceAttrs>([](auto& a, Call& c) {
-      double start = a.start.as_double(), stop = a.stop.as_double(), steps = static_cast<double>(a.endpoint ? a.num - 1 : a.num);
+      double start = a.start.as_double(), stop = a.stop.as_double(),
+             steps = static_cast<double>(a.endpoint ? a.num - 1 : a.num);
       bool whole = is_integer(c.out[0].dtype);
       generate(c, [&](int64_t i) {
-        double v = a.endpoint && i == a.num - 1 && i > 0 ? stop : start + (steps > 0 ? (stop - start) / steps * static_cast<double>(i) : 0.0);
+        double v = a.endpoint && i == a.num - 1 && i > 0
+                       ? stop
+                       : start + (steps > 0 ? (stop - start) / steps * static_cast<double>(i) : 0.0);
         return whole ? std::floor(v) : v;
       });
     }),
@@ -187,8 +202,10 @@ TW_OP(linspace) = whole({
 });
 
 inline constexpr Field kEyeFields[] = {
-    TW_ATTR(EyeAttrs, N, "Number of rows.", .required = true), TW_ATTR(EyeAttrs, M, "Number of columns; N when None."),
-    TW_ATTR(EyeAttrs, k, "Which diagonal holds the ones; positive: above the main one."), TW_ATTR(EyeAttrs, dtype, "dtype of the result; float32 when None."),
+    TW_ATTR(EyeAttrs, N, "Number of rows.", .required = true),
+    TW_ATTR(EyeAttrs, M, "Number of columns; N when None."),
+    TW_ATTR(EyeAttrs, k, "Which diagonal holds the ones; positive: above the main one."),
+    TW_ATTR(EyeAttrs, dtype, "dtype of the result; float32 when None."),
 };
 TW_OP(eye) = whole({
     .name = "eye",
@@ -207,22 +224,24 @@ TW_OP(eye) = whole({
       if (a.k >= m || a.k <= -n) return;
       int64_t row = std::max<int64_t>(0, -a.k), count = std::min(n - row, m - (row + a.k));
       int64_t step = m + 1;
-      kernels::fill(c.out[0].dtype, {&count, 1}, c.out[0].data + (row * m + row + a.k) * size_of(c.out[0].dtype), {&step, 1}, Scalar(1));
+      kernels::fill(c.out[0].dtype, {&count, 1}, c.out[0].data + (row * m + row + a.k) * size_of(c.out[0].dtype),
+                    {&step, 1}, Scalar(1));
     }),
     .no_grad = "it has no array input",
     .creates = true,
     .samples = {{{.attrs = "N=4"}, {.attrs = "N=3, M=5, k=1"}}},
 });
 
-inline constexpr Field kTriFields[] = {TW_ATTR(TriAttrs, k, "The diagonal up to which elements are kept; positive: above the main one.")};
-template <bool lower>
-static void keep_triangle(const TriAttrs& a, Call& c) {
+inline constexpr Field kTriFields[] = {
+    TW_ATTR(TriAttrs, k, "The diagonal up to which elements are kept; positive: above the main one.")};
+template <bool lower> static void keep_triangle(const TriAttrs& a, Call& c) {
   copy_buffer(c.in[0], c.out[0]);
   int rank = c.out[0].rank;
   int64_t n = c.out[0].dim(rank - 2), m = c.out[0].dim(rank - 1), width = size_of(c.out[0].dtype);
   int64_t matrices = n > 0 && m > 0 ? c.out[0].size / (n * m) : 0, one = 1;
   for (int64_t row = 0; row < matrices * n; ++row) {
-    int64_t edge = std::clamp<int64_t>(row % n + a.k + (lower ? 1 : 0), 0, m), from = lower ? edge : 0, count = lower ? m - edge : edge;
+    int64_t edge = std::clamp<int64_t>(row % n + a.k + (lower ? 1 : 0), 0, m), from = lower ? edge : 0,
+            count = lower ? m - edge : edge;
     kernels::fill(c.out[0].dtype, {&count, 1}, c.out[0].data + (row * m + from) * width, {&one, 1}, Scalar(0));
   }
 }

@@ -12,7 +12,9 @@ struct LikeAttrs {
 };
 inline constexpr Field kLikeFields[] = {TW_ATTR(LikeAttrs, dtype, "dtype of the result; that of x when None.")};
 
-static void infer_like(const LikeAttrs& a, SigsIn in, SigsOut out) { out[0] = {in[0].shape, a.dtype.value_or(in[0].dtype)}; }
+static void infer_like(const LikeAttrs& a, SigsIn in, SigsOut out) {
+  out[0] = {in[0].shape, a.dtype.value_or(in[0].dtype)};
+}
 static void fill_output(Call& c, Scalar value) {
   int64_t strides[kMaxRank];
   contiguous_strides(c.out[0].shape(), strides);
@@ -57,13 +59,16 @@ TW_OP(cast) = whole({
     .names = {"npx.cast", "nd.cast", "nd.Cast"},
     .attrs = schema<DTypeAttrs>(kCastFields),
     .in = {{{.name = "x"}}},
-    .infer = infer_rule<DTypeAttrs>([](auto& a, SigsIn in, SigsOut out) { out[0] = {in[0].shape, a.dtype}; }),
+    .infer = infer_rule<DTypeAttrs>([](auto& a, SigsIn in, SigsOut out) {
+      out[0] = {in[0].shape, a.dtype};
+    }),
     .types = kAll,
     .kernel = cpu_rule<DTypeAttrs>([](auto&, Call& c) { copy_buffer(c.in[0], c.out[0]); }),
     .strided = true,
     .grad = grad_rule<DTypeAttrs>([](auto&, const Grad& g) -> Vals { return {cast(g.dy(), g.x(0)->dtype())}; }),
     .role = Role::cast,
-    .samples = {{{.in = {{{3, 4}}}, .attrs = "dtype=float64"}, {.in = {{{3, 4}}}, .attrs = "dtype=int32", .smooth = false}}},
+    .samples = {{{.in = {{{3, 4}}}, .attrs = "dtype=float64"},
+                 {.in = {{{3, 4}}}, .attrs = "dtype=int32", .smooth = false}}},
 });
 
 TW_OP(copy) = whole({
@@ -71,7 +76,9 @@ TW_OP(copy) = whole({
     .doc = "A row-major copy of x.",
     .names = {"np.copy", "ndarray.copy", "nd.identity", "npx.identity"},
     .in = {{{.name = "x"}}},
-    .infer = infer_rule<NoAttrs>([](auto&, SigsIn in, SigsOut out) { out[0] = {in[0].shape, in[0].dtype}; }),
+    .infer = infer_rule<NoAttrs>([](auto&, SigsIn in, SigsOut out) {
+      out[0] = {in[0].shape, in[0].dtype};
+    }),
     .types = kAll,
     .kernel = cpu_rule<NoAttrs>([](auto&, Call& c) { copy_buffer(c.in[0], c.out[0]); }),
     .strided = true,
@@ -86,7 +93,8 @@ TW_OP(assign) = whole({
     .doc = "Writes y into x; y is broadcast to the shape of x and cast to its dtype.",
     .in = {{{.name = "x", .kind = SlotKind::aux}, {.name = "y"}}},
     .infer = infer_rule<NoAttrs>([](auto&, SigsIn in, SigsOut out) {
-      TW_CHECK(broadcasts_to(in[1].shape, in[0].shape), value, "assign: a value of shape ", in[1].shape, " does not broadcast to the target's shape ", in[0].shape);
+      TW_CHECK(broadcasts_to(in[1].shape, in[0].shape), value, "assign: a value of shape ", in[1].shape,
+               " does not broadcast to the target's shape ", in[0].shape);
       out[0] = {in[0].shape, in[0].dtype};
     }),
     .types = kAll,
@@ -110,7 +118,9 @@ TW_OP(sum_to_like) = whole({
     .types = kReals,
     .kernel = cpu_rule<NoAttrs>([](auto&, Call& c) { sum_to(c.in[0], c.out[0]); }),
     .strided = true,
-    .grad = grad_rule<NoAttrs>([](auto&, const Grad& g) -> Vals { return {broadcast_like(g.dy(), g.x(0)), Val()}; }),
+    .grad = grad_rule<NoAttrs>([](auto&, const Grad& g) -> Vals {
+      return {broadcast_like(g.dy(), g.x(0)), Val()};
+    }),
     .role = Role::sum_to_like,
     .samples = {{{.in = {{{2, 3, 4}, {3, 1}}}}, {.in = {{{3, 4}, {4}}}}}},
 });
@@ -128,7 +138,9 @@ TW_OP(broadcast_like) = whole({
     .types = kAll,
     .kernel = cpu_rule<NoAttrs>([](auto&, Call& c) { copy_buffer(c.in[0], c.out[0]); }),
     .strided = true,
-    .grad = grad_rule<NoAttrs>([](auto&, const Grad& g) -> Vals { return {sum_to_like(g.dy(), g.x(0)), Val()}; }),
+    .grad = grad_rule<NoAttrs>([](auto&, const Grad& g) -> Vals {
+      return {sum_to_like(g.dy(), g.x(0)), Val()};
+    }),
     .role = Role::broadcast_like,
     .samples = {{{.in = {{{3, 1}, {2, 3, 4}}}}}},
 });

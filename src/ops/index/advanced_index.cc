@@ -12,25 +12,28 @@ namespace twibil::ops {
 
 extern const OpDef op_advanced_index_grad, op_advanced_put_grad;
 
-inline constexpr Field kAdvancedFields[] = {TW_ATTR(AdvancedIndexAttrs, axes, "The axes of x that the index arrays walk, ascending."),
-                                             TW_ATTR(AdvancedIndexAttrs, front, "Puts their dimensions in front in any case.")};
+inline constexpr Field kAdvancedFields[] = {
+    TW_ATTR(AdvancedIndexAttrs, axes, "The axes of x that the index arrays walk, ascending."),
+    TW_ATTR(AdvancedIndexAttrs, front, "Puts their dimensions in front in any case.")};
 
 namespace {
 
 /// Index arrays against an array: the shapes of both halves and how the result is made of them.
 struct Plan {
-  Shape index_shape;       // of the broadcast index arrays
-  IntList kept;            // axes of x that are not indexed
-  int position = 0;        // of the index dimensions in the result
+  Shape index_shape;  // of the broadcast index arrays
+  IntList kept;       // axes of x that are not indexed
+  int position = 0;   // of the index dimensions in the result
   Shape result;
 };
 
 Plan make_plan(const AdvancedIndexAttrs& a, const Shape& x, std::span<const Shape> indices) {
-  TW_CHECK(a.axes.size() == static_cast<int>(indices.size()) && a.axes.size() > 0, value, "advanced_index: ", a.axes.size(), " axes for ", indices.size(), " index arrays");
+  TW_CHECK(a.axes.size() == static_cast<int>(indices.size()) && a.axes.size() > 0, value,
+           "advanced_index: ", a.axes.size(), " axes for ", indices.size(), " index arrays");
   Plan p;
   uint32_t indexed = 0;
   for (int k = 0; k < a.axes.size(); ++k) {
-    TW_CHECK(a.axes[k] >= 0 && a.axes[k] < x.rank() && (k == 0 || a.axes[k] > a.axes[k - 1]), value, "advanced_index: axes ", a.axes.span(), " must ascend within x of shape ", x);
+    TW_CHECK(a.axes[k] >= 0 && a.axes[k] < x.rank() && (k == 0 || a.axes[k] > a.axes[k - 1]), value,
+             "advanced_index: axes ", a.axes.span(), " must ascend within x of shape ", x);
     indexed |= 1u << a.axes[k];
     p.index_shape = k ? broadcast(p.index_shape, indices[k], "advanced_index") : indices[k];
   }
@@ -82,7 +85,8 @@ Places find_places(const AdvancedIndexAttrs& a, const Buffer& x, std::span<const
   }
   p.offsets.resize(static_cast<size_t>(p.plan.index_shape.size()));
   if (kernels::BadIndex bad = kernels::index_offsets(terms, p.plan.index_shape, p.offsets.data()))
-    throw_error(ErrorKind::index, text("index ", bad.value, " is out of range for axis ", a.axes[bad.term], " with size ", x.dims[a.axes[bad.term]]));
+    throw_error(ErrorKind::index, text("index ", bad.value, " is out of range for axis ", a.axes[bad.term],
+                                       " with size ", x.dims[a.axes[bad.term]]));
   int64_t result_strides[kMaxRank];
   contiguous_strides(p.plan.result, result_strides);
   int lead = p.plan.position, width = p.plan.index_shape.rank();
@@ -103,11 +107,14 @@ TW_OP(advanced_index) = whole({
     .doc = "Gathers elements of x by integer arrays, as NumPy's x[i, :, j]. An index out of range is an index error.",
     .attrs = schema<AdvancedIndexAttrs>(kAdvancedFields),
     .in = {{{.name = "x"}, {.name = "indices", .kind = SlotKind::variadic}}},
-    .infer = infer_rule<AdvancedIndexAttrs>([](auto& a, SigsIn in, SigsOut out) { out[0] = {plan_of(a, in[0].shape, in, 1).result, in[0].dtype}; }),
+    .infer = infer_rule<AdvancedIndexAttrs>([](auto& a, SigsIn in, SigsOut out) {
+      out[0] = {plan_of(a, in[0].shape, in, 1).result, in[0].dtype};
+    }),
     .types = kAll,
     .kernel = cpu_rule<AdvancedIndexAttrs>([](auto& a, Call& c) {
       Places p = find_places(a, c.in[0], c.in.subspan(1));
-      kernels::gather(c.in[0].dtype, static_cast<int64_t>(p.offsets.size()), p.offsets.data(), p.slice, c.in[0].data, p.x(), c.out[0].data, p.y_step, p.y());
+      kernels::gather(c.in[0].dtype, static_cast<int64_t>(p.offsets.size()), p.offsets.data(), p.slice, c.in[0].data,
+                      p.x(), c.out[0].data, p.y_step, p.y());
     }),
     .strided = true,
     .needs = kAllInputs & ~X0,
@@ -116,7 +123,8 @@ TW_OP(advanced_index) = whole({
       for (int i = 1; i < g.inputs(); ++i) in.push_back(g.x(i));
       return {apply_all(op_advanced_index_grad, &a, in)[0]};
     }),
-    .samples = {{{.in = {{{4, 5}, {{3}, Domain::index, 4}}}, .attrs = "axes=(0,)"}, {.in = {{{4, 5, 3}, {{2, 1}, Domain::index, 4}, {{3}, Domain::index, 3}}}, .attrs = "axes=(0, 2)"}}},
+    .samples = {{{.in = {{{4, 5}, {{3}, Domain::index, 4}}}, .attrs = "axes=(0,)"},
+                 {.in = {{{4, 5, 3}, {{2, 1}, Domain::index, 4}, {{3}, Domain::index, 3}}}, .attrs = "axes=(0, 2)"}}},
 });
 
 TW_OP(advanced_index_grad) = whole({
@@ -125,14 +133,16 @@ TW_OP(advanced_index_grad) = whole({
     .attrs = schema<AdvancedIndexAttrs>(kAdvancedFields),
     .in = {{{.name = "dy"}, {.name = "like"}, {.name = "indices", .kind = SlotKind::variadic}}},
     .infer = infer_rule<AdvancedIndexAttrs>([](auto& a, SigsIn in, SigsOut out) {
-      TW_CHECK(plan_of(a, in[1].shape, in, 2).result == in[0].shape, value, "advanced_index_grad: dy of shape ", in[0].shape, " does not fit");
+      TW_CHECK(plan_of(a, in[1].shape, in, 2).result == in[0].shape, value, "advanced_index_grad: dy of shape ",
+               in[0].shape, " does not fit");
       out[0] = {in[1].shape, in[0].dtype};
     }),
     .types = kAll,
     .kernel = cpu_rule<AdvancedIndexAttrs>([](auto& a, Call& c) {
       kernels::fill(c.out[0].dtype, c.out[0].shape(), c.out[0].data, Strides(c.out[0]), Scalar(0));
       Places p = find_places(a, c.out[0], c.in.subspan(2));
-      kernels::scatter_add(c.in[0].dtype, static_cast<int64_t>(p.offsets.size()), p.offsets.data(), p.slice, c.in[0].data, p.y_step, p.y(), c.out[0].data, p.x());
+      kernels::scatter_add(c.in[0].dtype, static_cast<int64_t>(p.offsets.size()), p.offsets.data(), p.slice,
+                           c.in[0].data, p.y_step, p.y(), c.out[0].data, p.x());
     }),
     .needs = kAllInputs & ~(X0 | X1),
     .grad = grad_rule<AdvancedIndexAttrs>([](auto& a, const Grad& g) -> Vals {
@@ -160,9 +170,14 @@ TW_OP(advanced_put) = whole({
       std::vector<std::byte> cast(static_cast<size_t>(p.plan.result.size() * size_of(c.out[0].dtype)));
       int64_t strides[kMaxRank];
       contiguous_strides(p.plan.result, strides);
-      Buffer value{.data = cast.data(), .dims = p.plan.result.data(), .size = p.plan.result.size(), .dtype = c.out[0].dtype, .rank = static_cast<uint8_t>(p.plan.result.rank())};
+      Buffer value{.data = cast.data(),
+                   .dims = p.plan.result.data(),
+                   .size = p.plan.result.size(),
+                   .dtype = c.out[0].dtype,
+                   .rank = static_cast<uint8_t>(p.plan.result.rank())};
       copy_buffer(c.in[1], value);
-      kernels::scatter(c.out[0].dtype, static_cast<int64_t>(p.offsets.size()), p.offsets.data(), p.slice, value.data, p.y_step, p.y(), c.out[0].data, p.x());
+      kernels::scatter(c.out[0].dtype, static_cast<int64_t>(p.offsets.size()), p.offsets.data(), p.slice, value.data,
+                       p.y_step, p.y(), c.out[0].data, p.x());
     }),
     .strided = true,
     .needs = kAllInputs & ~(X0 | X1),
@@ -191,7 +206,8 @@ TW_OP(advanced_put_grad) = whole({
       Places p = find_places(a, c.out[0], c.in.subspan(1));
       uint64_t zero = 0;
       int64_t still[kMaxRank] = {};
-      kernels::scatter(c.out[0].dtype, static_cast<int64_t>(p.offsets.size()), p.offsets.data(), p.slice, &zero, 0, {still, static_cast<size_t>(p.slice.rank())}, c.out[0].data, p.x());
+      kernels::scatter(c.out[0].dtype, static_cast<int64_t>(p.offsets.size()), p.offsets.data(), p.slice, &zero, 0,
+                       {still, static_cast<size_t>(p.slice.rank())}, c.out[0].data, p.x());
     }),
     .strided = true,
     .needs = kAllInputs & ~X0,

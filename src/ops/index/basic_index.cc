@@ -18,8 +18,8 @@ inline constexpr Field kBasicFields[] = {
 
 static Layout index_layout(const BasicIndexAttrs& a, const Layout& x) {
   int rank = x.shape.rank();
-  TW_CHECK(a.start.size() == rank && a.step.size() == rank && a.size.size() == rank, value, "basic_index: start, step and size need ",
-           rank, " entries for x of shape ", x.shape);
+  TW_CHECK(a.start.size() == rank && a.step.size() == rank && a.size.size() == rank, value,
+           "basic_index: start, step and size need ", rank, " entries for x of shape ", x.shape);
   Layout y;
   y.offset = x.offset;
   Shape shape;
@@ -27,8 +27,8 @@ static Layout index_layout(const BasicIndexAttrs& a, const Layout& x) {
   for (int i = 0; i < rank; ++i) {
     int64_t n = a.size[i], last = a.start[i] + (std::max<int64_t>(n, 1) - 1) * a.step[i];
     if (n != 0)
-      TW_CHECK(a.start[i] >= 0 && a.start[i] < x.shape[i] && last >= 0 && last < x.shape[i], index, "basic_index: axis ", i,
-               " of size ", x.shape[i], " does not hold elements ", a.start[i], " to ", last);
+      TW_CHECK(a.start[i] >= 0 && a.start[i] < x.shape[i] && last >= 0 && last < x.shape[i], index,
+               "basic_index: axis ", i, " of size ", x.shape[i], " does not hold elements ", a.start[i], " to ", last);
     if (n != 0) y.offset += a.start[i] * x.strides[i];
     if (n < 0) continue;
     strides[shape.rank()] = x.strides[i] * a.step[i];
@@ -71,7 +71,9 @@ TW_OP(basic_index) = whole({
     .in = {{{.name = "x"}}},
     .types = kAll,
     .view = view_rule<BasicIndexAttrs>([](auto& a, const Layout& x) { return index_layout(a, x); }),
-    .grad = grad_rule<BasicIndexAttrs>([](auto& a, const Grad& g) -> Vals { return {apply(op_basic_index_grad, a, {g.dy(), g.x(0)})}; }),
+    .grad = grad_rule<BasicIndexAttrs>([](auto& a, const Grad& g) -> Vals {
+      return {apply(op_basic_index_grad, a, {g.dy(), g.x(0)})};
+    }),
     .samples = {{{.in = {{{4, 5}}}, .attrs = "start=(3, 1), step=(-2, 1), size=(2, -1)"}}},
 });
 
@@ -80,7 +82,9 @@ TW_OP(basic_index_grad) = whole({
     .doc = "Zeros in the shape of `like`, with dy where the key selects.",
     .attrs = schema<BasicIndexAttrs>(kBasicFields),
     .in = {{{.name = "dy"}, {.name = "like"}}},
-    .infer = infer_rule<BasicIndexAttrs>([](auto&, SigsIn in, SigsOut out) { out[0] = {in[1].shape, in[0].dtype}; }),
+    .infer = infer_rule<BasicIndexAttrs>([](auto&, SigsIn in, SigsOut out) {
+      out[0] = {in[1].shape, in[0].dtype};
+    }),
     .types = kAll,
     .kernel = cpu_rule<BasicIndexAttrs>([](auto& a, Call& c) {
       Strides all(c.out[0]);
@@ -89,7 +93,9 @@ TW_OP(basic_index_grad) = whole({
       copy_buffer(c.in[0], select(a, c.out[0], layout));
     }),
     .strided = true,
-    .grad = grad_rule<BasicIndexAttrs>([](auto& a, const Grad& g) -> Vals { return {apply(op_basic_index, a, {g.dy()}), Val()}; }),
+    .grad = grad_rule<BasicIndexAttrs>([](auto& a, const Grad& g) -> Vals {
+      return {apply(op_basic_index, a, {g.dy()}), Val()};
+    }),
     .samples = {{{.in = {{{2}, {4, 5}}}, .attrs = "start=(3, 1), step=(-2, 1), size=(2, -1)"}}},
 });
 
@@ -102,8 +108,8 @@ TW_OP(assign_basic) = whole({
       Shape part = index_layout(a, row_major(in[0].shape)).shape;
       Shape value = in[1].shape;
       while (value.rank() > part.rank() && value[0] == 1) value.erase(0);  // as NumPy allows
-      TW_CHECK(broadcasts_to(value, part), value,
-               "assign_basic: a value of shape ", in[1].shape, " does not broadcast to the selected shape ", part);
+      TW_CHECK(broadcasts_to(value, part), value, "assign_basic: a value of shape ", in[1].shape,
+               " does not broadcast to the selected shape ", part);
       out[0] = {in[0].shape, in[0].dtype};
     }),
     .types = kAll,
@@ -139,7 +145,9 @@ TW_OP(assign_basic_grad) = whole({
     .doc = "dy with zeros where the key selects.",
     .attrs = schema<BasicIndexAttrs>(kBasicFields),
     .in = {{{.name = "dy"}}},
-    .infer = infer_rule<BasicIndexAttrs>([](auto&, SigsIn in, SigsOut out) { out[0] = {in[0].shape, in[0].dtype}; }),
+    .infer = infer_rule<BasicIndexAttrs>([](auto&, SigsIn in, SigsOut out) {
+      out[0] = {in[0].shape, in[0].dtype};
+    }),
     .types = kAll,
     .kernel = cpu_rule<BasicIndexAttrs>([](auto& a, Call& c) {
       copy_buffer(c.in[0], c.out[0]);
@@ -148,7 +156,9 @@ TW_OP(assign_basic_grad) = whole({
       kernels::fill(part.dtype, part.shape(), part.data, {part.strides, part.rank}, Scalar(0));
     }),
     .strided = true,
-    .grad = grad_rule<BasicIndexAttrs>([](auto& a, const Grad& g) -> Vals { return {apply(op_assign_basic_grad, a, {g.dy()})}; }),
+    .grad = grad_rule<BasicIndexAttrs>([](auto& a, const Grad& g) -> Vals {
+      return {apply(op_assign_basic_grad, a, {g.dy()})};
+    }),
     .samples = {{{.in = {{{4, 5}}}, .attrs = "start=(3, 1), step=(-2, 1), size=(2, -1)"}}},
 });
 

@@ -43,7 +43,9 @@ struct AlongAxisAttrs {  // of gather_along_axis
 
 extern const OpDef op_argsort, op_take_along_axis, op_take_along_axis_grad, op_topk_indices;
 
-inline constexpr Field kSortFields[] = {TW_ATTR(SortAttrs, axis, "Axis to sort along."), TW_ATTR(SortAttrs, is_ascend, "From small to large.", .keyword_only = true), TW_ATTR(SortAttrs, dtype, "Accepted for compatibility.", .keyword_only = true)};
+inline constexpr Field kSortFields[] = {TW_ATTR(SortAttrs, axis, "Axis to sort along."),
+                                        TW_ATTR(SortAttrs, is_ascend, "From small to large.", .keyword_only = true),
+                                        TW_ATTR(SortAttrs, dtype, "Accepted for compatibility.", .keyword_only = true)};
 TW_OP(argsort) = whole({
     .name = "argsort",
     .doc = "The order that sorts x along an axis, int64; equal elements keep their order, NaN comes last.",
@@ -57,7 +59,8 @@ TW_OP(argsort) = whole({
     .types = kAll,
     .kernel = cpu_rule<SortAttrs>([](auto& a, Call& c) {
       Along x(c.in[0], a.axis, "argsort");
-      kernels::sort(c.in[0].dtype, x.outer, x.n, x.inner, !a.is_ascend, c.in[0].data, nullptr, c.out[0].template as<int64_t>());
+      kernels::sort(c.in[0].dtype, x.outer, x.n, x.inner, !a.is_ascend, c.in[0].data, nullptr,
+                    c.out[0].template as<int64_t>());
     }),
     .no_grad = "positions are whole numbers",
     .samples = {{{.in = {{{3, 4}}}}, {.in = {{{2, 3, 4}}}, .attrs = "axis=1"}}},
@@ -95,10 +98,12 @@ static void move_along(const AlongAxisAttrs& a, const Buffer& x, const Buffer& i
       for (int64_t i = 0; i < to.n; ++i)
         for (int64_t k = 0; k < to.inner; ++k) {
           int64_t at = (o * to.n + i) * to.inner + k, which = places[static_cast<size_t>(at)];
-          TW_CHECK(which >= -from.n && which < from.n, index, "take_along_axis: index ", which, " is out of range for axis ", from.axis, " with size ", from.n);
+          TW_CHECK(which >= -from.n && which < from.n, index, "take_along_axis: index ", which,
+                   " is out of range for axis ", from.axis, " with size ", from.n);
           int64_t place = (o * from.n + (which < 0 ? which + from.n : which)) * from.inner + k;
           if (!back) y.as<T>()[at] = x.as<T>()[place];
-          else if constexpr (std::is_arithmetic_v<T>) x.as<T>()[place] = static_cast<T>(x.as<T>()[place] + y.as<T>()[at]);
+          else if constexpr (std::is_arithmetic_v<T>)
+            x.as<T>()[place] = static_cast<T>(x.as<T>()[place] + y.as<T>()[at]);
           else x.as<T>()[place] = T(static_cast<float>(x.as<T>()[place]) + static_cast<float>(y.as<T>()[at]));
         }
   });
@@ -108,7 +113,8 @@ static void check_along(const AlongAxisAttrs& a, const Sig& x, const Sig& index)
   int axis = normalize_axis(a.axis, x.rank(), "take_along_axis");
   bool fits = x.rank() == index.rank();
   for (int i = 0; fits && i < x.rank(); ++i) fits = i == axis || x.shape[i] == index.shape[i];
-  TW_CHECK(fits, value, "take_along_axis: indices of shape ", index.shape, " must agree with x of shape ", x.shape, " on all axes but ", axis);
+  TW_CHECK(fits, value, "take_along_axis: indices of shape ", index.shape, " must agree with x of shape ", x.shape,
+           " on all axes but ", axis);
 }
 TW_OP(take_along_axis) = whole({
     .name = "take_along_axis",
@@ -123,7 +129,9 @@ TW_OP(take_along_axis) = whole({
     .types = kAll,
     .kernel = cpu_rule<AlongAxisAttrs>([](auto& a, Call& c) { move_along(a, c.in[0], c.in[1], c.out[0], false); }),
     .needs = X1,
-    .grad = grad_rule<AlongAxisAttrs>([](auto& a, const Grad& g) -> Vals { return {apply(op_take_along_axis_grad, a, {g.dy(), g.x(0), g.x(1)}), Val()}; }),
+    .grad = grad_rule<AlongAxisAttrs>([](auto& a, const Grad& g) -> Vals {
+      return {apply(op_take_along_axis_grad, a, {g.dy(), g.x(0), g.x(1)}), Val()};
+    }),
     .samples = {{{.in = {{{3, 4}, {{3, 2}, Domain::index, 4}}}}}},
 });
 TW_OP(take_along_axis_grad) = whole({
@@ -133,7 +141,8 @@ TW_OP(take_along_axis_grad) = whole({
     .in = {{{.name = "dy"}, {.name = "like"}, {.name = "indices"}}},
     .infer = infer_rule<AlongAxisAttrs>([](auto& a, SigsIn in, SigsOut out) {
       check_along(a, in[1], in[2]);
-      TW_CHECK(in[0].shape == in[2].shape, value, "take_along_axis_grad: dy and indices must have one shape; got ", in[0].shape, " and ", in[2].shape);
+      TW_CHECK(in[0].shape == in[2].shape, value, "take_along_axis_grad: dy and indices must have one shape; got ",
+               in[0].shape, " and ", in[2].shape);
       out[0] = {in[1].shape, in[0].dtype};
     }),
     .types = kAll,
@@ -142,13 +151,17 @@ TW_OP(take_along_axis_grad) = whole({
       move_along(a, c.out[0], c.in[2], c.in[0], true);
     }),
     .needs = X2,
-    .grad = grad_rule<AlongAxisAttrs>([](auto& a, const Grad& g) -> Vals { return {apply(op_take_along_axis, a, {g.dy(), g.x(2)}), Val(), Val()}; }),
+    .grad = grad_rule<AlongAxisAttrs>([](auto& a, const Grad& g) -> Vals {
+      return {apply(op_take_along_axis, a, {g.dy(), g.x(2)}), Val(), Val()};
+    }),
     .samples = {{{.in = {{{3, 2}, {3, 4}, {{3, 2}, Domain::index, 4}}}}}},
 });
 
 inline constexpr Field kTopkFields[] = {
-    TW_ATTR(TopkAttrs, axis, "Axis to search; None: the flattened array."), TW_ATTR(TopkAttrs, k, "How many; less than 1: all."),
-    TW_ATTR(TopkAttrs, ret_typ, "What comes back.", .choices = "value|indices|mask|both"), TW_ATTR(TopkAttrs, is_ascend, "The smallest instead of the largest."),
+    TW_ATTR(TopkAttrs, axis, "Axis to search; None: the flattened array."),
+    TW_ATTR(TopkAttrs, k, "How many; less than 1: all."),
+    TW_ATTR(TopkAttrs, ret_typ, "What comes back.", .choices = "value|indices|mask|both"),
+    TW_ATTR(TopkAttrs, is_ascend, "The smallest instead of the largest."),
     TW_ATTR(TopkAttrs, dtype, "dtype of indices."),
 };
 TW_OP(topk_indices) = whole({
@@ -170,10 +183,13 @@ TW_OP(topk_indices) = whole({
     .types = kAll,
     .kernel = cpu_rule<TopkAttrs>([](auto& a, Call& c) {
       Along x(c.in[0], *a.axis, "topk");
-      kernels::topk(c.in[0].dtype, x.outer, x.n, x.inner, c.out[0].dims[x.axis], !a.is_ascend, c.in[0].data, c.out[0].data, c.out[1].template as<int64_t>(), c.out[2].template as<uint8_t>());
+      kernels::topk(c.in[0].dtype, x.outer, x.n, x.inner, c.out[0].dims[x.axis], !a.is_ascend, c.in[0].data,
+                    c.out[0].data, c.out[1].template as<int64_t>(), c.out[2].template as<uint8_t>());
     }),
     .needs = Y1,
-    .grad = grad_rule<TopkAttrs>([](auto& a, const Grad& g) -> Vals { return {apply(op_take_along_axis_grad, AlongAxisAttrs{*a.axis}, {g.dy(0), g.x(0), g.y(1)})}; }),
+    .grad = grad_rule<TopkAttrs>([](auto& a, const Grad& g) -> Vals {
+      return {apply(op_take_along_axis_grad, AlongAxisAttrs{*a.axis}, {g.dy(0), g.x(0), g.y(1)})};
+    }),
     .samples = {{{.in = {{{3, 4}}}, .attrs = "k=2", .smooth = false}}},
 });
 TW_OP(topk) = whole({
@@ -189,15 +205,19 @@ TW_OP(topk) = whole({
       if (!a.axis) whole.axis = 0;
       Val x = a.axis ? in[0] : reshape(in[0], Shape{in[0]->size()});
       Vals all = apply_all(op_topk_indices, &whole, {&x, 1});
-      return {a.ret_typ == kValue ? all[0] : a.ret_typ == kIndices ? cast(all[1], a.dtype) : cast(all[2], in[0]->dtype())};
+      return {a.ret_typ == kValue     ? all[0]
+              : a.ret_typ == kIndices ? cast(all[1], a.dtype)
+                                      : cast(all[2], in[0]->dtype())};
     }),
     .no_grad = "its parts have",
-    .samples = {{{.in = {{{3, 4}}}, .attrs = "k=2"}, {.in = {{{3, 4}}}, .attrs = "k=2, ret_typ=value, axis=0", .smooth = false}}},
+    .samples = {{{.in = {{{3, 4}}}, .attrs = "k=2"},
+                 {.in = {{{3, 4}}}, .attrs = "k=2, ret_typ=value, axis=0", .smooth = false}}},
 });
 
 TW_OP(unique) = whole({
     .name = "unique",
-    .doc = "The distinct elements of x in order, where each comes first, which of them each element of x is, and how often each occurs.",
+    .doc = "The distinct elements of x in order, where each comes first, which of them each element of x is, and how "
+           "often each occurs.",
     .names = {"npx.unique_all"},
     .in = {{{.name = "ar"}}},
     .out = {{"values", "index", "inverse", "counts"}},
@@ -213,7 +233,8 @@ TW_OP(unique) = whole({
       std::vector<std::byte> values(n * static_cast<size_t>(size_of(x.dtype)));
       std::vector<int64_t> first(n), counts(n);
       std::byte* inverse = c.allocate(2, Shape(x.shape()));
-      int64_t distinct = kernels::unique(x.dtype, x.size, x.data, values.data(), first.data(), reinterpret_cast<int64_t*>(inverse), counts.data());
+      int64_t distinct = kernels::unique(x.dtype, x.size, x.data, values.data(), first.data(),
+                                         reinterpret_cast<int64_t*>(inverse), counts.data());
       std::copy_n(values.data(), distinct * size_of(x.dtype), c.allocate(0, Shape{distinct}));
       std::copy_n(first.data(), distinct, reinterpret_cast<int64_t*>(c.allocate(1, Shape{distinct})));
       std::copy_n(counts.data(), distinct, reinterpret_cast<int64_t*>(c.allocate(3, Shape{distinct})));

@@ -31,8 +31,11 @@ Val swapped(const Val& x) {
 
 /// Sums over pairs of axes: both operands become matrices, kept axes outside.
 Val contract(const Val& a, const Val& b, const IntList& a_axes, const IntList& b_axes, const char* who) {
-  TW_CHECK(a_axes.size() == b_axes.size(), value, who, ": as many axes of the first array as of the second are needed; got ", a_axes.span(), " and ", b_axes.span());
-  kernels::AxisSet in_a = axis_set(Maybe<IntList>(a_axes), a->rank(), who), in_b = axis_set(Maybe<IntList>(b_axes), b->rank(), who);
+  TW_CHECK(a_axes.size() == b_axes.size(), value, who,
+           ": as many axes of the first array as of the second are needed; got ", a_axes.span(), " and ",
+           b_axes.span());
+  kernels::AxisSet in_a = axis_set(Maybe<IntList>(a_axes), a->rank(), who),
+                   in_b = axis_set(Maybe<IntList>(b_axes), b->rank(), who);
   IntList order_a, order_b;
   Shape result;
   int64_t rows = 1, depth = 1, columns = 1;
@@ -40,14 +43,16 @@ Val contract(const Val& a, const Val& b, const IntList& a_axes, const IntList& b
     if (!(in_a >> i & 1)) order_a.push_back(i), rows *= a->dims[i], result.push_back(a->dims[i]);
   for (int k = 0; k < a_axes.size(); ++k) {
     int i = normalize_axis(a_axes[k], a->rank(), who), j = normalize_axis(b_axes[k], b->rank(), who);
-    TW_CHECK(a->dims[i] == b->dims[j], value, who, ": axis ", i, " of the first array has size ", a->dims[i], ", axis ", j, " of the second ", b->dims[j], "; shapes are ", a->shape(), " and ", b->shape());
+    TW_CHECK(a->dims[i] == b->dims[j], value, who, ": axis ", i, " of the first array has size ", a->dims[i], ", axis ",
+             j, " of the second ", b->dims[j], "; shapes are ", a->shape(), " and ", b->shape());
     order_a.push_back(i);
     order_b.push_back(j);
     depth *= a->dims[i];
   }
   for (int j = 0; j < b->rank(); ++j)
     if (!(in_b >> j & 1)) order_b.push_back(j), columns *= b->dims[j], result.push_back(b->dims[j]);
-  Val left = reshape(transpose(a, order_a), Shape{rows, depth}), right = reshape(transpose(b, order_b), Shape{depth, columns});
+  Val left = reshape(transpose(a, order_a), Shape{rows, depth}),
+      right = reshape(transpose(b, order_b), Shape{depth, columns});
   return reshape(matmul(left, right), result);
 }
 
@@ -95,7 +100,8 @@ Subscripts parse(std::string_view text_, std::span<const Val> operands) {
   for (size_t k = 0; k < terms.size(); ++k) {
     bool open = terms[k].find("...") != std::string::npos;
     int named = static_cast<int>(terms[k].size()) - (open ? 3 : 0), extra = operands[k]->rank() - named;
-    if (extra < 0 || (!open && extra != 0)) bad("give array ", k, " ", named, " axes; it has shape ", text(operands[k]->shape()));
+    if (extra < 0 || (!open && extra != 0))
+      bad("give array ", k, " ", named, " axes; it has shape ", text(operands[k]->shape()));
     widths.push_back(extra);
     dots = std::max(dots, extra);
   }
@@ -113,7 +119,8 @@ Subscripts parse(std::string_view text_, std::span<const Val> operands) {
     }
   } else {  // letters that occur once, in alphabetical order
     for (int c = 1; c < 256; ++c)
-      if (seen[static_cast<size_t>(c)] == 1 || (c < 32 && seen[static_cast<size_t>(c)])) result.out.of.push_back(static_cast<char>(c));
+      if (seen[static_cast<size_t>(c)] == 1 || (c < 32 && seen[static_cast<size_t>(c)]))
+        result.out.of.push_back(static_cast<char>(c));
   }
   return result;
 }
@@ -181,13 +188,16 @@ Val pair_up(const Val& a, Letters la, const Val& b, Letters lb, auto wanted, Let
   size_t nb = batch.size();
   Shape left, right, out;
   int64_t rows = 1, columns = 1, depth_x = 1, depth_y = 1;
-  for (size_t i = 0; i < nb; ++i) left.push_back(x->dims[i]), right.push_back(y->dims[i]), out.push_back(std::max(x->dims[i], y->dims[i]));
+  for (size_t i = 0; i < nb; ++i)
+    left.push_back(x->dims[i]), right.push_back(y->dims[i]), out.push_back(std::max(x->dims[i], y->dims[i]));
   for (size_t i = 0; i < only_a.size(); ++i) rows *= x->dims[nb + i], out.push_back(x->dims[nb + i]);
   for (size_t i = 0; i < summed.size(); ++i) {
     depth_x *= x->dims[nb + only_a.size() + i], depth_y *= y->dims[nb + i];
-    TW_CHECK(x->dims[nb + only_a.size() + i] == y->dims[nb + i], value, "einsum: axis ", std::string(1, summed[i]), " has sizes ", x->dims[nb + only_a.size() + i], " and ", y->dims[nb + i]);
+    TW_CHECK(x->dims[nb + only_a.size() + i] == y->dims[nb + i], value, "einsum: axis ", std::string(1, summed[i]),
+             " has sizes ", x->dims[nb + only_a.size() + i], " and ", y->dims[nb + i]);
   }
-  for (size_t i = 0; i < only_b.size(); ++i) columns *= y->dims[nb + summed.size() + i], out.push_back(y->dims[nb + summed.size() + i]);
+  for (size_t i = 0; i < only_b.size(); ++i)
+    columns *= y->dims[nb + summed.size() + i], out.push_back(y->dims[nb + summed.size() + i]);
   left.push_back(rows), left.push_back(depth_x), right.push_back(depth_y), right.push_back(columns);
   result.of = joined(batch, only_a, only_b);
   return reshape(matmul(reshape(x, left), reshape(y, right)), out);
@@ -197,7 +207,8 @@ Val pair_up(const Val& a, Letters la, const Val& b, Letters lb, auto wanted, Let
 
 TW_OP(dot) = whole({
     .name = "dot",
-    .doc = "The product of a and b: inner for vectors, matrix for matrices, with a number elementwise, else over the last axis of a and the second to last of b.",
+    .doc = "The product of a and b: inner for vectors, matrix for matrices, with a number elementwise, else over the "
+           "last axis of a and the second to last of b.",
     .names = {"np.dot", "ndarray.dot"},
     .in = {{{.name = "a"}, {.name = "b"}}},
     .types = kAll,
@@ -211,7 +222,8 @@ TW_OP(dot) = whole({
     .samples = {{{.in = {{{3, 4}, {4, 5}}}}, {.in = {{{2, 3, 4}, {2, 4, 5}}}}, {.in = {{{3, 4}, SampleInput({4})}}}}},
 });
 
-inline constexpr Field kBatchDotFields[] = {TW_ATTR(BatchDotAttrs, transpose_a, "Transposes each matrix of a."), TW_ATTR(BatchDotAttrs, transpose_b, "Transposes each matrix of b.")};
+inline constexpr Field kBatchDotFields[] = {TW_ATTR(BatchDotAttrs, transpose_a, "Transposes each matrix of a."),
+                                            TW_ATTR(BatchDotAttrs, transpose_b, "Transposes each matrix of b.")};
 TW_OP(batch_dot) = whole({
     .name = "batch_dot",
     .doc = "The matrix products of a batch of pairs: (batch, n, m) with (batch, m, k).",
@@ -221,15 +233,21 @@ TW_OP(batch_dot) = whole({
     .types = kFloats,
     .expand = expand_rule<BatchDotAttrs>([](auto& attrs, std::span<const Val> in) -> Vals {
       const Val &a = in[0], &b = in[1];
-      TW_CHECK(a->rank() >= 3 && a->rank() == b->rank(), value, "batch_dot: a and b must have shape (batch..., rows, columns); got ", a->shape(), " and ", b->shape());
-      for (int i = 0; i + 2 < a->rank(); ++i) TW_CHECK(a->dims[i] == b->dims[i], value, "batch_dot: the batches must agree; shapes are ", a->shape(), " and ", b->shape());
+      TW_CHECK(a->rank() >= 3 && a->rank() == b->rank(), value,
+               "batch_dot: a and b must have shape (batch..., rows, columns); got ", a->shape(), " and ", b->shape());
+      for (int i = 0; i + 2 < a->rank(); ++i)
+        TW_CHECK(a->dims[i] == b->dims[i], value, "batch_dot: the batches must agree; shapes are ", a->shape(), " and ",
+                 b->shape());
       return {matmul(attrs.transpose_a ? swapped(a) : a, attrs.transpose_b ? swapped(b) : b)};
     }),
     .no_grad = "its parts have",
-    .samples = {{{.in = {{{2, 3, 4}, {2, 4, 5}}}}, {.in = {{{2, 4, 3}, {2, 5, 4}}}, .attrs = "transpose_a=True, transpose_b=True"}}},
+    .samples = {{{.in = {{{2, 3, 4}, {2, 4, 5}}}},
+                 {.in = {{{2, 4, 3}, {2, 5, 4}}}, .attrs = "transpose_a=True, transpose_b=True"}}},
 });
 
-inline constexpr Field kTensordotFields[] = {TW_ATTR(TensordotAttrs, a_axes, "Axes of a to sum over."), TW_ATTR(TensordotAttrs, b_axes, "Axes of b to sum over, in the same order.")};
+inline constexpr Field kTensordotFields[] = {
+    TW_ATTR(TensordotAttrs, a_axes, "Axes of a to sum over."),
+    TW_ATTR(TensordotAttrs, b_axes, "Axes of b to sum over, in the same order.")};
 TW_OP(tensordot) = whole({
     .name = "tensordot",
     .doc = "Sums products of a and b over pairs of axes.",
@@ -237,15 +255,19 @@ TW_OP(tensordot) = whole({
     .attrs = schema<TensordotAttrs>(kTensordotFields),
     .in = {{{.name = "a"}, {.name = "b"}}},
     .types = kAll,
-    .expand = expand_rule<TensordotAttrs>([](auto& attrs, std::span<const Val> in) -> Vals { return {contract(in[0], in[1], attrs.a_axes, attrs.b_axes, "tensordot")}; }),
+    .expand = expand_rule<TensordotAttrs>([](auto& attrs, std::span<const Val> in) -> Vals {
+      return {contract(in[0], in[1], attrs.a_axes, attrs.b_axes, "tensordot")};
+    }),
     .no_grad = "its parts have",
     .samples = {{{.in = {{{2, 3, 4}, {4, 3, 5}}}, .attrs = "a_axes=(1, 2), b_axes=(1, 0)"}}},
 });
 
-inline constexpr Field kEinsumFields[] = {TW_ATTR(EinsumAttrs, subscripts, "Letters per axis, as in numpy.einsum: \"ij,jk->ik\".", .required = true)};
+inline constexpr Field kEinsumFields[] = {
+    TW_ATTR(EinsumAttrs, subscripts, "Letters per axis, as in numpy.einsum: \"ij,jk->ik\".", .required = true)};
 TW_OP(einsum) = whole({
     .name = "einsum",
-    .doc = "Sums of products by Einstein's convention; pairs of arrays are combined from left to right by matrix products.",
+    .doc = "Sums of products by Einstein's convention; pairs of arrays are combined from left to right by matrix "
+           "products.",
     .names = {"npx.einsum_of"},
     .attrs = schema<EinsumAttrs>(kEinsumFields),
     .in = {{{.name = "operands", .kind = SlotKind::variadic}}},
@@ -279,7 +301,9 @@ TW_OP(einsum) = whole({
       return {transpose(x, order)};
     }),
     .no_grad = "its parts have",
-    .samples = {{{.in = {{{3, 4}, {4, 5}}}, .attrs = "subscripts=ij,jk->ik"}, {.in = {{{3, 3}}}, .attrs = "subscripts=ii"}, {.in = {{{2, 3}, {2, 3}}}, .attrs = "subscripts=ij,ij->j"}}},
+    .samples = {{{.in = {{{3, 4}, {4, 5}}}, .attrs = "subscripts=ij,jk->ik"},
+                 {.in = {{{3, 3}}}, .attrs = "subscripts=ii"},
+                 {.in = {{{2, 3}, {2, 3}}}, .attrs = "subscripts=ij,ij->j"}}},
 });
 
 }  // namespace twibil::ops

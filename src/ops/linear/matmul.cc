@@ -14,19 +14,22 @@ struct Product {
   Shape batch, result;
   int64_t rows, columns, depth;
   Product(const Shape& a, const Shape& b) {
-    TW_CHECK(a.rank() > 0 && b.rank() > 0, value, "matmul: operands must have at least one dimension; got shapes ", a, " and ", b, ". Use multiply for numbers");
+    TW_CHECK(a.rank() > 0 && b.rank() > 0, value, "matmul: operands must have at least one dimension; got shapes ", a,
+             " and ", b, ". Use multiply for numbers");
     rows = a.rank() > 1 ? a[a.rank() - 2] : 1;
     columns = b.rank() > 1 ? b[b.rank() - 1] : 1;
     depth = a[a.rank() - 1];
     int64_t other = b[b.rank() > 1 ? b.rank() - 2 : 0];
-    TW_CHECK(depth == other, value, "matmul: the last dimension of x1, ", depth, ", must equal the ", b.rank() > 1 ? "second to last" : "only", " dimension of x2, ", other,
-             "; shapes are ", a, " and ", b);
+    TW_CHECK(depth == other, value, "matmul: the last dimension of x1, ", depth, ", must equal the ",
+             b.rank() > 1 ? "second to last" : "only", " dimension of x2, ", other, "; shapes are ", a, " and ", b);
     batch = broadcast(batch_of(a), batch_of(b), "matmul");
     result = batch;
     if (a.rank() > 1) result.push_back(rows);
     if (b.rank() > 1) result.push_back(columns);
   }
-  static Shape batch_of(const Shape& s) { return Shape(s.span().first(static_cast<size_t>(std::max(0, s.rank() - 2)))); }
+  static Shape batch_of(const Shape& s) {
+    return Shape(s.span().first(static_cast<size_t>(std::max(0, s.rank() - 2))));
+  }
 };
 
 /// Strides of one operand over the batch axes of the product.
@@ -42,7 +45,8 @@ bool collapse(const Shape& batch, const int64_t* a, const int64_t* b, const int6
   for (int i = batch.rank() - 1; i >= 0; --i) {
     if (batch[i] == 1) continue;
     if (first) *out = {batch[i], a[i], b[i], c[i]};
-    else if (a[i] != out->a_step * out->count || b[i] != out->b_step * out->count || c[i] != out->c_step * out->count) return false;
+    else if (a[i] != out->a_step * out->count || b[i] != out->b_step * out->count || c[i] != out->c_step * out->count)
+      return false;
     else out->count *= batch[i];
     first = false;
   }
@@ -54,10 +58,15 @@ void run(Call& c) {
   Product p(Shape(a.shape()), Shape(b.shape()));
   DType t = y.dtype;
   Strides sa(a), sb(b);
-  kernels::MatmulShape m{.rows = p.rows, .columns = p.columns, .depth = p.depth,
-                         .a_row = a.rank > 1 ? sa.items[a.rank - 2] : 0, .a_depth = sa.items[a.rank - 1],
-                         .b_depth = b.rank > 1 ? sb.items[b.rank - 2] : sb.items[0], .b_column = b.rank > 1 ? sb.items[b.rank - 1] : 0,
-                         .c_row = p.columns, .c_column = 1};
+  kernels::MatmulShape m{.rows = p.rows,
+                         .columns = p.columns,
+                         .depth = p.depth,
+                         .a_row = a.rank > 1 ? sa.items[a.rank - 2] : 0,
+                         .a_depth = sa.items[a.rank - 1],
+                         .b_depth = b.rank > 1 ? sb.items[b.rank - 2] : sb.items[0],
+                         .b_column = b.rank > 1 ? sb.items[b.rank - 1] : 0,
+                         .c_row = p.columns,
+                         .c_column = 1};
   int64_t ba[kMaxRank], bb[kMaxRank], bc[kMaxRank];
   batch_strides(a, sa, p.batch, ba);
   batch_strides(b, sb, p.batch, bb);
@@ -105,7 +114,9 @@ TW_OP(matmul) = whole({
     .doc = "The matrix product of x1 and x2, over the last two dimensions; earlier ones are stacks that broadcast.",
     .names = {"np.matmul", "nd.matmul"},
     .in = {{{.name = "a"}, {.name = "b"}}},
-    .infer = infer_rule<NoAttrs>([](auto&, SigsIn in, SigsOut out) { out[0] = {Product(in[0].shape, in[1].shape).result, promote(in[0].dtype, in[1].dtype)}; }),
+    .infer = infer_rule<NoAttrs>([](auto&, SigsIn in, SigsOut out) {
+      out[0] = {Product(in[0].shape, in[1].shape).result, promote(in[0].dtype, in[1].dtype)};
+    }),
     .types = kAll,
     .kernel = cpu_rule<NoAttrs>([](auto&, Call& c) { run(c); }),
     .strided = true,
@@ -124,7 +135,11 @@ TW_OP(matmul) = whole({
       double depth = in[0].rank() ? static_cast<double>(in[0].shape[in[0].rank() - 1]) : 1.0;
       return 2.0 * depth * static_cast<double>(out[0].shape.size());
     }),
-    .samples = {{{.in = {{{3, 4}, {4, 5}}}}, {.in = {{{2, 3, 4}, {4, 5}}}}, {.in = {{SampleInput({4}), {4, 5}}}}, {.in = {{{3, 4}, SampleInput({4})}}}, {.in = {{{2, 1, 3, 4}, {3, 4, 2}}}}}},
+    .samples = {{{.in = {{{3, 4}, {4, 5}}}},
+                 {.in = {{{2, 3, 4}, {4, 5}}}},
+                 {.in = {{SampleInput({4}), {4, 5}}}},
+                 {.in = {{{3, 4}, SampleInput({4})}}},
+                 {.in = {{{2, 1, 3, 4}, {3, 4, 2}}}}}},
 });
 
 }  // namespace twibil::ops

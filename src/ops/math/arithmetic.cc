@@ -17,7 +17,9 @@ TW_OP(add) = whole({
     .in = {{{.name = "x1"}, {.name = "x2"}}},
     .program = &kAdd,
     .types = kAll,
-    .grad = grad_rule<NoAttrs>([](auto&, const Grad& g) -> Vals { return {g.dy(), g.dy()}; }),
+    .grad = grad_rule<NoAttrs>([](auto&, const Grad& g) -> Vals {
+      return {g.dy(), g.dy()};
+    }),
     .inplace = {{{0, 0}, {0, 1}}},
     .role = Role::accumulate,
     .samples = {{{.in = {{{3, 4}, {3, 4}}}}, {.in = {{{2, 3, 4}, {4}}}}, {.in = {{{3, 1}, {1, 4}}}}}},
@@ -30,7 +32,9 @@ TW_OP(subtract) = whole({
     .in = {{{.name = "x1"}, {.name = "x2"}}},
     .program = &kSubtract,
     .types = kReals,
-    .grad = grad_rule<NoAttrs>([](auto&, const Grad& g) -> Vals { return {g.dy(), g.wants(1) ? -g.dy() : Val()}; }),
+    .grad = grad_rule<NoAttrs>([](auto&, const Grad& g) -> Vals {
+      return {g.dy(), g.wants(1) ? -g.dy() : Val()};
+    }),
     .inplace = {{{0, 0}, {0, 1}}},
     .samples = {{{.in = {{{3, 4}, {3, 4}}}}, {.in = {{{2, 3, 4}, {4}}}}}},
 });

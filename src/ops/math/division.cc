@@ -39,7 +39,8 @@ TW_OP(mod) = whole({
 
 TW_OP(fmod) = whole({
     .name = "fmod",
-    .doc = "What x1 leaves over when divided by x2 rounding towards zero; it has the sign of x1. Integers modulo zero give 0.",
+    .doc = "What x1 leaves over when divided by x2 rounding towards zero; it has the sign of x1. Integers modulo zero "
+           "give 0.",
     .names = {"np.fmod"},
     .in = kX1X2,
     .program = &kFmod,

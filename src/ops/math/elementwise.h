@@ -25,7 +25,8 @@ constexpr std::array<Sample, 6> samples_with_ties() {
   return {{{.in = {{{3, 4}, {3, 4}}}}, {.in = {{{2, 3, 4}, {3, 1}}}}, {.in = {{{3, 4}, {3, 4}}}, .smooth = false}}};
 }
 constexpr std::array<Sample, 6> samples_not_smooth(Domain d, Domain e) {
-  return {{{.in = {{{{3, 4}, d}, {{3, 4}, e}}}, .smooth = false}, {.in = {{{{2, 3, 4}, d}, {{3, 1}, e}}}, .smooth = false}}};
+  return {{{.in = {{{{3, 4}, d}, {{3, 4}, e}}}, .smooth = false},
+           {.in = {{{{2, 3, 4}, d}, {{3, 1}, e}}}, .smooth = false}}};
 }
 constexpr std::array<Sample, 6> samples_not_smooth(Domain d) { return {{{.in = {{{{3, 4}, d}}}, .smooth = false}}}; }
 

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reductions to extrema, products, truth and spread.
-#include "kernels/reduce.h"
-#include "kernels/scan.h"
-
 #include <cmath>
 
+#include "kernels/reduce.h"
+#include "kernels/scan.h"
 #include "ops/axes.h"
 #include "ops/forms.h"
 #include "ops/strides.h"
@@ -37,20 +36,24 @@ struct NormAttrs {
 void check_not_empty(const Shape& x, const Maybe<IntList>& axis, const char* who) {
   kernels::AxisSet set = axis_set(axis, x.rank(), who);
   for (int i = 0; i < x.rank(); ++i)
-    TW_CHECK(!(set >> i & 1) || x[i] > 0 || x.size() != 0 || [&] {
-      for (int k = 0; k < x.rank(); ++k)
-        if (!(set >> k & 1) && x[k] == 0) return true;  // no result, so nothing to find
-      return false;
-    }(), value, who, ": axis ", i, " of shape ", x, " is empty; there is no element to take");
+    TW_CHECK(
+        !(set >> i & 1) || x[i] > 0 || x.size() != 0 ||
+            [&] {
+              for (int k = 0; k < x.rank(); ++k)
+                if (!(set >> k & 1) && x[k] == 0) return true;  // no result, so nothing to find
+              return false;
+            }(),
+        value, who, ": axis ", i, " of shape ", x, " is empty; there is no element to take");
 }
 
-template <class A>
-void run_reduction(kernels::Reduction op, const A& a, Call& c, const char* who) {
-  kernels::reduce(op, c.in[0].dtype, c.out[0].dtype, c.in[0].shape(), c.in[0].data, Strides(c.in[0]), axis_set(a.axis, c.in[0].rank, who), c.out[0].data);
+template <class A> void run_reduction(kernels::Reduction op, const A& a, Call& c, const char* who) {
+  kernels::reduce(op, c.in[0].dtype, c.out[0].dtype, c.in[0].shape(), c.in[0].data, Strides(c.in[0]),
+                  axis_set(a.axis, c.in[0].rank, who), c.out[0].data);
 }
 
-template <class A>
-Val spread(const A& a, const Val& v, const Val& x) { return a.keepdims ? v : put_back(v, a.axis, x); }
+template <class A> Val spread(const A& a, const Val& v, const Val& x) {
+  return a.keepdims ? v : put_back(v, a.axis, x);
+}
 
 /// The gradient of an extremum, split evenly among the elements that attain it.
 Vals extremum_gradient(const AxesAttrs& a, const Grad& g) {
@@ -66,13 +69,15 @@ void infer_arg(const ArgAttrs& a, SigsIn in, SigsOut out, const char* who) {
   out[0] = {reduced_shape(in[0].shape, one_axis(a.axis), a.keepdims, who), DType::int64};
 }
 void run_arg(const ArgAttrs& a, Call& c, bool maximum, const char* who) {
-  kernels::arg_reduce(maximum, c.in[0].dtype, c.in[0].shape(), c.in[0].data, Strides(c.in[0]), axis_set(one_axis(a.axis), c.in[0].rank, who), c.out[0].as<int64_t>());
+  kernels::arg_reduce(maximum, c.in[0].dtype, c.in[0].shape(), c.in[0].data, Strides(c.in[0]),
+                      axis_set(one_axis(a.axis), c.in[0].rank, who), c.out[0].as<int64_t>());
 }
 DType float_of(DType t) { return is_floating(t) ? t : default_float(); }
 
 }  // namespace
 
-inline constexpr Field kAxesFields[] = {TW_ATTR(AxesAttrs, axis, "Axis or axes to reduce; None: all."), TW_ATTR(AxesAttrs, keepdims, "Keeps the reduced axes with size one.")};
+inline constexpr Field kAxesFields[] = {TW_ATTR(AxesAttrs, axis, "Axis or axes to reduce; None: all."),
+                                        TW_ATTR(AxesAttrs, keepdims, "Keeps the reduced axes with size one.")};
 
 TW_OP(max) = whole({
     .name = "max",
@@ -90,7 +95,9 @@ TW_OP(max) = whole({
     .needs = X0 | Y0,
     .grad = grad_rule<AxesAttrs>([](auto& a, const Grad& g) -> Vals { return extremum_gradient(a, g); }),
     .fuse = Fusion::reduce_last,
-    .samples = {{{.in = {{{3, 4}}}, .smooth = false}, {.in = {{{2, 3, 4}}}, .attrs = "axis=(0, 2)", .smooth = false}, {.in = {{{2, 3, 4}}}, .attrs = "axis=1, keepdims=True", .smooth = false}}},
+    .samples = {{{.in = {{{3, 4}}}, .smooth = false},
+                 {.in = {{{2, 3, 4}}}, .attrs = "axis=(0, 2)", .smooth = false},
+                 {.in = {{{2, 3, 4}}}, .attrs = "axis=1, keepdims=True", .smooth = false}}},
 });
 
 TW_OP(min) = whole({
@@ -112,7 +119,10 @@ TW_OP(min) = whole({
     .samples = {{{.in = {{{3, 4}}}, .smooth = false}, {.in = {{{2, 3, 4}}}, .attrs = "axis=-1", .smooth = false}}},
 });
 
-inline constexpr Field kProdFields[] = {TW_ATTR(SumAttrs, axis, "Axis or axes to reduce; None: all."), TW_ATTR(SumAttrs, dtype, "dtype of the result; None: that of a, int64 for integers and bool."), TW_ATTR(SumAttrs, keepdims, "Keeps the reduced axes with size one.")};
+inline constexpr Field kProdFields[] = {
+    TW_ATTR(SumAttrs, axis, "Axis or axes to reduce; None: all."),
+    TW_ATTR(SumAttrs, dtype, "dtype of the result; None: that of a, int64 for integers and bool."),
+    TW_ATTR(SumAttrs, keepdims, "Keeps the reduced axes with size one.")};
 extern const OpDef op_prod;
 TW_OP(prod) = whole({
     .name = "prod",
@@ -121,7 +131,8 @@ TW_OP(prod) = whole({
     .attrs = schema<SumAttrs>(kProdFields),
     .in = {{{.name = "a"}}},
     .infer = infer_rule<SumAttrs>([](auto& a, SigsIn in, SigsOut out) {
-      out[0] = {reduced_shape(in[0].shape, a.axis, a.keepdims, "prod"), a.dtype.value_or(is_floating(in[0].dtype) ? in[0].dtype : DType::int64)};
+      out[0] = {reduced_shape(in[0].shape, a.axis, a.keepdims, "prod"),
+                a.dtype.value_or(is_floating(in[0].dtype) ? in[0].dtype : DType::int64)};
     }),
     .types = kAll,
     .kernel = cpu_rule<SumAttrs>([](auto& a, Call& c) { run_reduction(kernels::Reduction::prod, a, c, "prod"); }),
@@ -147,7 +158,9 @@ TW_OP(any) = whole({
     .names = {"np.any", "ndarray.any"},
     .attrs = schema<AxesAttrs>(kAxesFields),
     .in = {{{.name = "a"}}},
-    .infer = infer_rule<AxesAttrs>([](auto& a, SigsIn in, SigsOut out) { out[0] = {reduced_shape(in[0].shape, a.axis, a.keepdims, "any"), DType::bool_}; }),
+    .infer = infer_rule<AxesAttrs>([](auto& a, SigsIn in, SigsOut out) {
+      out[0] = {reduced_shape(in[0].shape, a.axis, a.keepdims, "any"), DType::bool_};
+    }),
     .types = kAll,
     .kernel = cpu_rule<AxesAttrs>([](auto& a, Call& c) { run_reduction(kernels::Reduction::any, a, c, "any"); }),
     .strided = true,
@@ -161,7 +174,9 @@ TW_OP(all) = whole({
     .names = {"np.all", "ndarray.all"},
     .attrs = schema<AxesAttrs>(kAxesFields),
     .in = {{{.name = "a"}}},
-    .infer = infer_rule<AxesAttrs>([](auto& a, SigsIn in, SigsOut out) { out[0] = {reduced_shape(in[0].shape, a.axis, a.keepdims, "all"), DType::bool_}; }),
+    .infer = infer_rule<AxesAttrs>([](auto& a, SigsIn in, SigsOut out) {
+      out[0] = {reduced_shape(in[0].shape, a.axis, a.keepdims, "all"), DType::bool_};
+    }),
     .types = kAll,
     .kernel = cpu_rule<AxesAttrs>([](auto& a, Call& c) { run_reduction(kernels::Reduction::all, a, c, "all"); }),
     .strided = true,
@@ -169,7 +184,8 @@ TW_OP(all) = whole({
     .samples = {{{.in = {{{3, 4}}}}, {.in = {{{2, 3, 4}}}, .attrs = "axis=1"}}},
 });
 
-inline constexpr Field kArgFields[] = {TW_ATTR(ArgAttrs, axis, "Axis to search; None: the flattened array."), TW_ATTR(ArgAttrs, keepdims, "Keeps the reduced axis with size one.")};
+inline constexpr Field kArgFields[] = {TW_ATTR(ArgAttrs, axis, "Axis to search; None: the flattened array."),
+                                       TW_ATTR(ArgAttrs, keepdims, "Keeps the reduced axis with size one.")};
 TW_OP(argmax) = whole({
     .name = "argmax",
     .doc = "Where the first largest element is, int64; the first NaN wins.",
@@ -197,10 +213,15 @@ TW_OP(argmin) = whole({
     .samples = {{{.in = {{{3, 4}}}}, {.in = {{{2, 3, 4}}}, .attrs = "axis=1"}}},
 });
 
-inline constexpr Field kVarFields[] = {TW_ATTR(VarAttrs, axis, "Axis or axes to reduce; None: all."), TW_ATTR(VarAttrs, dtype, "dtype of the result; None: that of a, the default float for integers."),
-                                       TW_ATTR(VarAttrs, ddof, "The sum of squares is divided by n - ddof."), TW_ATTR(VarAttrs, keepdims, "Keeps the reduced axes with size one.")};
+inline constexpr Field kVarFields[] = {
+    TW_ATTR(VarAttrs, axis, "Axis or axes to reduce; None: all."),
+    TW_ATTR(VarAttrs, dtype, "dtype of the result; None: that of a, the default float for integers."),
+    TW_ATTR(VarAttrs, ddof, "The sum of squares is divided by n - ddof."),
+    TW_ATTR(VarAttrs, keepdims, "Keeps the reduced axes with size one.")};
 static Val centred(const VarAttrs& a, const Val& x) { return x - mean(x, a.axis, true); }
-static double divisor(const VarAttrs& a, const Val& x, const Val& dy) { return static_cast<double>(x->size()) / static_cast<double>(std::max<int64_t>(1, dy->size())) - a.ddof; }
+static double divisor(const VarAttrs& a, const Val& x, const Val& dy) {
+  return static_cast<double>(x->size()) / static_cast<double>(std::max<int64_t>(1, dy->size())) - a.ddof;
+}
 
 TW_OP(var) = whole({
     .name = "var",
@@ -208,10 +229,13 @@ TW_OP(var) = whole({
     .names = {"np.var", "ndarray.var"},
     .attrs = schema<VarAttrs>(kVarFields),
     .in = {{{.name = "a"}}},
-    .infer = infer_rule<VarAttrs>([](auto& a, SigsIn in, SigsOut out) { out[0] = {reduced_shape(in[0].shape, a.axis, a.keepdims, "var"), a.dtype.value_or(float_of(in[0].dtype))}; }),
+    .infer = infer_rule<VarAttrs>([](auto& a, SigsIn in, SigsOut out) {
+      out[0] = {reduced_shape(in[0].shape, a.axis, a.keepdims, "var"), a.dtype.value_or(float_of(in[0].dtype))};
+    }),
     .types = kAll,
     .kernel = cpu_rule<VarAttrs>([](auto& a, Call& c) {
-      kernels::variance(c.in[0].dtype, c.out[0].dtype, c.in[0].shape(), c.in[0].data, Strides(c.in[0]), axis_set(a.axis, c.in[0].rank, "var"), a.ddof, nullptr, c.out[0].data);
+      kernels::variance(c.in[0].dtype, c.out[0].dtype, c.in[0].shape(), c.in[0].data, Strides(c.in[0]),
+                        axis_set(a.axis, c.in[0].rank, "var"), a.ddof, nullptr, c.out[0].data);
     }),
     .strided = true,
     .needs = X0,
@@ -229,11 +253,16 @@ TW_OP(std) = whole({
     .attrs = schema<VarAttrs>(kVarFields),
     .in = {{{.name = "a"}}},
     .types = kAll,
-    .expand = expand_rule<VarAttrs>([](auto& a, std::span<const Val> in) -> Vals { return {sqrt(apply(op_var, a, {in[0]}))}; }),
+    .expand = expand_rule<VarAttrs>([](auto& a, std::span<const Val> in) -> Vals {
+      return {sqrt(apply(op_var, a, {in[0]}))};
+    }),
     .samples = {{{.in = {{{3, 4}}}}, {.in = {{{2, 3, 4}}}, .attrs = "axis=(0, 2)"}}},
 });
 
-inline constexpr Field kNormFields[] = {TW_ATTR(NormAttrs, ord, "1: sum of absolute values, 2: root of the sum of squares."), TW_ATTR(NormAttrs, axis, "Axis or axes to reduce; None: all."), TW_ATTR(NormAttrs, keepdims, "Keeps the reduced axes with size one.")};
+inline constexpr Field kNormFields[] = {
+    TW_ATTR(NormAttrs, ord, "1: sum of absolute values, 2: root of the sum of squares."),
+    TW_ATTR(NormAttrs, axis, "Axis or axes to reduce; None: all."),
+    TW_ATTR(NormAttrs, keepdims, "Keeps the reduced axes with size one.")};
 TW_OP(norm) = whole({
     .name = "norm",
     .doc = "The 1- or 2-norm along axes.",
@@ -267,8 +296,10 @@ TW_OP(norm) = whole({
     .samples = {{{.in = {{{3, 4}}}}, {.in = {{{{2, 3, 4}, Domain::positive}}}, .attrs = "ord=1, axis=1"}}},
 });
 
-inline constexpr Field kCumsumFields[] = {TW_ATTR(CumsumAttrs, axis, "Axis along which to add up; None: the flattened array."), TW_ATTR(CumsumAttrs, dtype, "dtype of the result; None: that of a, int64 for integers and bool."),
-                                          TW_ATTR(CumsumAttrs, reverse, "From the end to the start.", .keyword_only = true)};
+inline constexpr Field kCumsumFields[] = {
+    TW_ATTR(CumsumAttrs, axis, "Axis along which to add up; None: the flattened array."),
+    TW_ATTR(CumsumAttrs, dtype, "dtype of the result; None: that of a, int64 for integers and bool."),
+    TW_ATTR(CumsumAttrs, reverse, "From the end to the start.", .keyword_only = true)};
 extern const OpDef op_cumsum;
 TW_OP(cumsum) = whole({
     .name = "cumsum",
@@ -278,7 +309,8 @@ TW_OP(cumsum) = whole({
     .in = {{{.name = "a"}}},
     .infer = infer_rule<CumsumAttrs>([](auto& a, SigsIn in, SigsOut out) {
       if (a.axis) normalize_axis(*a.axis, in[0].rank(), "cumsum");
-      out[0] = {a.axis ? in[0].shape : Shape{in[0].shape.size()}, a.dtype.value_or(is_floating(in[0].dtype) ? in[0].dtype : DType::int64)};
+      out[0] = {a.axis ? in[0].shape : Shape{in[0].shape.size()},
+                a.dtype.value_or(is_floating(in[0].dtype) ? in[0].dtype : DType::int64)};
     }),
     .types = kAll,
     .kernel = cpu_rule<CumsumAttrs>([](auto& a, Call& c) {

@@ -10,21 +10,24 @@ inline constexpr Program kMaximum = record([](Expr x, Expr y) { return max(x, y)
 inline constexpr Program kMinimum = record([](Expr x, Expr y) { return min(x, y); });
 inline constexpr Program kFmax = record([](Expr x, Expr y) { return fmax(x, y); });
 inline constexpr Program kFmin = record([](Expr x, Expr y) { return fmin(x, y); });
-inline constexpr Program kShareOfLarger = record([](Expr x, Expr y, Expr dy) {
-  return select(x > y || formula::isnan(y), dy, select(x == y, dy * 0.5, 0));
-});
+inline constexpr Program kShareOfLarger =
+    record([](Expr x, Expr y, Expr dy) { return select(x > y || formula::isnan(y), dy, select(x == y, dy * 0.5, 0)); });
 inline constexpr Program kClamp = record([](Expr x, Expr low, Expr high) { return min(max(x, low), high); });
-inline constexpr Program kPassBetween = record([](Expr x, Expr low, Expr high, Expr dy) { return select(x >= low && x <= high, dy, 0); });
+inline constexpr Program kPassBetween =
+    record([](Expr x, Expr low, Expr high, Expr dy) { return select(x >= low && x <= high, dy, 0); });
 
-TW_DECLARE(share_of_larger) TW_DECLARE(pass_between)
-static Val share_of_larger(const Val& x, const Val& y, const Val& dy) { return apply(op_share_of_larger, {x, y, dy}); }
+TW_DECLARE(share_of_larger)
+TW_DECLARE(pass_between) static Val share_of_larger(const Val& x, const Val& y, const Val& dy) {
+  return apply(op_share_of_larger, {x, y, dy});
+}
 static Val pass_between(const Val& x, const Val& low, const Val& high, const Val& dy) {
   return apply(op_pass_between, {x, low, high, dy});
 }
 
 TW_OP(share_of_larger) = whole({
     .name = "share_of_larger",
-    .doc = "dy where x1 is larger than x2 or x2 is NaN, half of it where they are equal, else 0: the gradient of maximum.",
+    .doc =
+        "dy where x1 is larger than x2 or x2 is NaN, half of it where they are equal, else 0: the gradient of maximum.",
     .in = {{{.name = "x1"}, {.name = "x2"}, {.name = "dy"}}},
     .program = &kShareOfLarger,
     .rule = Rule::floating,
@@ -162,8 +165,10 @@ TW_OP(clip) = whole({
     .in = {{{.name = "a"}}},
     .types = kReals,
     .expand = expand_rule<ClipAttrs>([](auto& a, auto in) -> Vals { return {clip(in[0], a)}; }),
-    .samples = {{{.in = {{{3, 4}}}, .attrs = "a_min=-0.513, a_max=0.749"}, {.in = {{{3, 4}}}, .attrs = "a_min=0.0", .smooth = false},
-                 {.in = {{{3, 4}}}, .attrs = "a_max=1.0", .smooth = false}, {.in = {{{3, 4}}}, .smooth = false}}},
+    .samples = {{{.in = {{{3, 4}}}, .attrs = "a_min=-0.513, a_max=0.749"},
+                 {.in = {{{3, 4}}}, .attrs = "a_min=0.0", .smooth = false},
+                 {.in = {{{3, 4}}}, .attrs = "a_max=1.0", .smooth = false},
+                 {.in = {{{3, 4}}}, .smooth = false}}},
 });
 
 }  // namespace twibil::ops

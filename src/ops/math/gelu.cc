@@ -5,9 +5,8 @@
 namespace twibil::ops {
 
 inline constexpr Program kGeluErf = record([](Expr x) { return 0.5 * x * (1 + erf(x * 0.70710678118654752440)); });
-inline constexpr Program kGeluTanh = record([](Expr x) {
-  return 0.5 * x * (1 + tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x)));
-});
+inline constexpr Program kGeluTanh =
+    record([](Expr x) { return 0.5 * x * (1 + tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x))); });
 inline constexpr Program kSilu = record([](Expr x) { return x * sigmoid(x); });
 // tanh(log(1 + e)) with e = exp(x) is n / (n + 2) with n = e * (e + 2), and 1 where n would overflow.
 inline constexpr Program kMish = record([](Expr x) {
@@ -43,7 +42,8 @@ struct GeluAttrs {
   Choice approximation;
 };
 inline constexpr Field kGeluFields[] = {
-    TW_ATTR(GeluAttrs, approximation, "erf: exact; tanh: the approximation of the first papers.", .choices = "erf|tanh"),
+    TW_ATTR(GeluAttrs, approximation, "erf: exact; tanh: the approximation of the first papers.",
+            .choices = "erf|tanh"),
 };
 
 TW_OP(gelu) = whole({
@@ -53,7 +53,9 @@ TW_OP(gelu) = whole({
     .attrs = schema<GeluAttrs>(kGeluFields),
     .in = kData,
     .types = kFloats,
-    .expand = expand_rule<GeluAttrs>([](auto& a, auto in) -> Vals { return {apply(a.approximation ? op_gelu_tanh : op_gelu_erf, {in[0]})}; }),
+    .expand = expand_rule<GeluAttrs>([](auto& a, auto in) -> Vals {
+      return {apply(a.approximation ? op_gelu_tanh : op_gelu_erf, {in[0]})};
+    }),
     .samples = {{{.in = {{{3, 4}}}}, {.in = {{{3, 4}}}, .attrs = "approximation=tanh"}}},
 });
 

@@ -83,10 +83,13 @@ TW_OP(random_slopes) = whole({
     .doc = "Random numbers between the bounds, shaped like data: the slopes of a randomised relu.",
     .attrs = schema<BoundsAttrs>(kBoundsFields),
     .in = kData,
-    .infer = infer_rule<BoundsAttrs>([](auto&, SigsIn in, SigsOut out) { out[0] = {in[0].shape, in[0].dtype}; }),
+    .infer = infer_rule<BoundsAttrs>([](auto&, SigsIn in, SigsOut out) {
+      out[0] = {in[0].shape, in[0].dtype};
+    }),
     .types = kFloats,
     .kernel = cpu_rule<BoundsAttrs>([](auto& a, Call& c) {
-      kernels::random_uniform({c.key.seed, c.key.counter}, c.out[0].dtype, c.out[0].size, c.out[0].data, a.lower_bound, a.upper_bound);
+      kernels::random_uniform({c.key.seed, c.key.counter}, c.out[0].dtype, c.out[0].size, c.out[0].data, a.lower_bound,
+                              a.upper_bound);
     }),
     .strided = true,
     .no_grad = "random numbers do not depend on data",

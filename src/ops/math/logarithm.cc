@@ -76,7 +76,9 @@ TW_OP(logaddexp) = whole({
       return {g.wants(0) ? g.dy() * share : Val(), g.wants(1) ? g.dy() * (1 - share) : Val()};
     }),
     .inplace = kOverEither,
-    .samples = {{{.in = {{{3, 4}, {3, 4}}}}, {.in = {{{2, 3, 4}, {3, 1}}}}, {.in = {{{3, 4}, {3, 4}}}, .smooth = false}}},
+    .samples = {{{.in = {{{3, 4}, {3, 4}}}},
+                 {.in = {{{2, 3, 4}, {3, 1}}}},
+                 {.in = {{{3, 4}, {3, 4}}}, .smooth = false}}},
 });
 
 }  // namespace twibil::ops

@@ -61,7 +61,9 @@ TW_OP(rcbrt) = whole({
     .rule = Rule::floating,
     .types = kFloats,
     .needs = Y0,
-    .grad = grad_rule<NoAttrs>([](auto&, const Grad& g) -> Vals { return {g.dy() * (-1.0 / 3) * square(square(g.y()))}; }),
+    .grad = grad_rule<NoAttrs>([](auto&, const Grad& g) -> Vals {
+      return {g.dy() * (-1.0 / 3) * square(square(g.y()))};
+    }),
     .inplace = kOverX,
     .samples = samples_of(Domain::positive),
 });
@@ -80,7 +82,9 @@ TW_OP(hypot) = whole({
       return {g.wants(0) ? g.dy() * g.x(0) / length : Val(), g.wants(1) ? g.dy() * g.x(1) / length : Val()};
     }),
     .inplace = kOverEither,
-    .samples = {{{.in = {{{{3, 4}, Domain::positive}, {3, 4}}}}, {.in = {{{{2, 3, 4}, Domain::positive}, {3, 1}}}}, {.in = {{{3, 4}, {3, 4}}}, .smooth = false}}},
+    .samples = {{{.in = {{{{3, 4}, Domain::positive}, {3, 4}}}},
+                 {.in = {{{{2, 3, 4}, Domain::positive}, {3, 1}}}},
+                 {.in = {{{3, 4}, {3, 4}}}, .smooth = false}}},
 });
 
 }  // namespace twibil::ops

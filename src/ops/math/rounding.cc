@@ -11,7 +11,8 @@ inline constexpr Program kFloor = record([](Expr x) { return floor(x); });
 inline constexpr Program kCeil = record([](Expr x) { return ceil(x); });
 inline constexpr Program kTrunc = record([](Expr x) { return trunc(x); });
 inline constexpr Program kRoundAway = record([](Expr x) { return round(x); });
-inline constexpr Program kRoundScaled = record([](Expr x, Param up, Param down) { return rint(x * up / down) / up * down; });
+inline constexpr Program kRoundScaled =
+    record([](Expr x, Param up, Param down) { return rint(x * up / down) / up * down; });
 
 TW_OP(rint) = whole({
     .name = "rint",
@@ -97,7 +98,8 @@ TW_OP(round_scaled) = whole({
 struct RoundAttrs {
   int64_t decimals = 0;
 };
-inline constexpr Field kRoundFields[] = {TW_ATTR(RoundAttrs, decimals, "Decimal places to keep; negative: places left of the point.")};
+inline constexpr Field kRoundFields[] = {
+    TW_ATTR(RoundAttrs, decimals, "Decimal places to keep; negative: places left of the point.")};
 
 static Val round_to(const Val& x, int64_t decimals) {
   TW_CHECK(decimals >= -300 && decimals <= 300, value, "round: decimals must be between -300 and 300; got ", decimals);
@@ -119,7 +121,8 @@ TW_OP(round) = whole({
     .in = {{{.name = "a"}}},
     .types = kAll,
     .expand = expand_rule<RoundAttrs>([](auto& a, auto in) -> Vals { return {round_to(in[0], a.decimals)}; }),
-    .samples = {{{.in = {{{3, 4}}}, .smooth = false}, {.in = {{{3, 4}}}, .attrs = "decimals=2", .smooth = false},
+    .samples = {{{.in = {{{3, 4}}}, .smooth = false},
+                 {.in = {{{3, 4}}}, .attrs = "decimals=2", .smooth = false},
                  {.in = {{{3, 4}}}, .attrs = "decimals=-1", .smooth = false}}},
 });
 

@@ -9,7 +9,8 @@ inline constexpr Program kSigmoid = record([](Expr x) { return sigmoid(x); });
 inline constexpr Program kLogSigmoid = record([](Expr x) { return min(x, 0) - log1p(exp(-abs(x))); });
 inline constexpr Program kSoftplus = record([](Expr x) { return softplus(x); });
 inline constexpr Program kSoftsign = record([](Expr x) { return x / (1 + abs(x)); });
-inline constexpr Program kHardSigmoid = record([](Expr x, Param alpha, Param beta) { return clip(alpha * x + beta, 0, 1); });
+inline constexpr Program kHardSigmoid =
+    record([](Expr x, Param alpha, Param beta) { return clip(alpha * x + beta, 0, 1); });
 
 TW_OP(sigmoid) = whole({
     .name = "sigmoid",

@@ -59,7 +59,8 @@ TW_OP(copysign) = whole({
     .types = kFloats,
     .needs = X0 | X1,
     .grad = grad_rule<NoAttrs>([](auto&, const Grad& g) -> Vals {
-      return {g.wants(0) ? g.dy() * sign(g.x(0)) * copysign(1.0, g.x(1)) : Val(), g.wants(1) ? zeros_like(g.dy()) : Val()};
+      return {g.wants(0) ? g.dy() * sign(g.x(0)) * copysign(1.0, g.x(1)) : Val(),
+              g.wants(1) ? zeros_like(g.dy()) : Val()};
     }),
     .inplace = kOverEither,
     .samples = samples_with_ties(),

@@ -32,18 +32,21 @@ TW_OP(sum) = whole({
     }),
     .types = kAll,
     .kernel = cpu_rule<SumAttrs>([](auto& a, Call& c) {
-      kernels::reduce(kernels::Reduction::sum, c.in[0].dtype, c.out[0].dtype, c.in[0].shape(), c.in[0].data, Strides(c.in[0]),
-                      axis_set(a.axis, c.in[0].rank, "sum"), c.out[0].data);
+      kernels::reduce(kernels::Reduction::sum, c.in[0].dtype, c.out[0].dtype, c.in[0].shape(), c.in[0].data,
+                      Strides(c.in[0]), axis_set(a.axis, c.in[0].rank, "sum"), c.out[0].data);
     }),
     .strided = true,
     .grad = grad_rule<SumAttrs>([](auto& a, const Grad& g) -> Vals { return {spread(a, g.dy(), g.x(0))}; }),
     .fuse = Fusion::reduce_last,
-    .samples = {{{.in = {{{3, 4}}}}, {.in = {{{2, 3, 4}}}, .attrs = "axis=(0, 2)"}, {.in = {{{2, 3, 4}}}, .attrs = "axis=1, keepdims=True"}}},
+    .samples = {{{.in = {{{3, 4}}}},
+                 {.in = {{{2, 3, 4}}}, .attrs = "axis=(0, 2)"},
+                 {.in = {{{2, 3, 4}}}, .attrs = "axis=1, keepdims=True"}}},
 });
 
 TW_OP(mean) = whole({
     .name = "mean",
-    .doc = "Averages the elements of x over the given axes. Integers and bool give the default float; an empty mean is NaN.",
+    .doc = "Averages the elements of x over the given axes. Integers and bool give the default float; an empty mean is "
+           "NaN.",
     .names = {"np.mean", "ndarray.mean", "nd.mean"},
     .attrs = schema<SumAttrs>(kSumFields),
     .in = {{{.name = "a"}}},
@@ -52,8 +55,8 @@ TW_OP(mean) = whole({
     }),
     .types = kAll,
     .kernel = cpu_rule<SumAttrs>([](auto& a, Call& c) {
-      kernels::reduce(kernels::Reduction::mean, c.in[0].dtype, c.out[0].dtype, c.in[0].shape(), c.in[0].data, Strides(c.in[0]),
-                      axis_set(a.axis, c.in[0].rank, "mean"), c.out[0].data);
+      kernels::reduce(kernels::Reduction::mean, c.in[0].dtype, c.out[0].dtype, c.in[0].shape(), c.in[0].data,
+                      Strides(c.in[0]), axis_set(a.axis, c.in[0].rank, "mean"), c.out[0].data);
     }),
     .strided = true,
     .grad = grad_rule<SumAttrs>([](auto& a, const Grad& g) -> Vals {
@@ -62,7 +65,9 @@ TW_OP(mean) = whole({
       return {spread(a, dy / n, x)};
     }),
     .fuse = Fusion::reduce_last,
-    .samples = {{{.in = {{{3, 4}}}}, {.in = {{{2, 3, 4}}}, .attrs = "axis=(0, 2)"}, {.in = {{{2, 3, 4}}}, .attrs = "axis=1, keepdims=True"}}},
+    .samples = {{{.in = {{{3, 4}}}},
+                 {.in = {{{2, 3, 4}}}, .attrs = "axis=(0, 2)"},
+                 {.in = {{{2, 3, 4}}}, .attrs = "axis=1, keepdims=True"}}},
 });
 
 }  // namespace twibil::ops

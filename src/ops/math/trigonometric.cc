@@ -96,7 +96,8 @@ TW_OP(arctan) = whole({
 
 TW_OP(arctan2) = whole({
     .name = "arctan2",
-    .doc = "The angle in radians, between -pi and pi, of the point with height x1 and distance x2. Its gradient at the origin is 0.",
+    .doc = "The angle in radians, between -pi and pi, of the point with height x1 and distance x2. Its gradient at the "
+           "origin is 0.",
     .names = {"np.arctan2", "np.atan2"},
     .in = kX1X2,
     .program = &kArctan2,
@@ -110,7 +111,9 @@ TW_OP(arctan2) = whole({
       return {g.wants(0) ? turn * (g.x(1) / length) : Val(), g.wants(1) ? -(turn * (g.x(0) / length)) : Val()};
     }),
     .inplace = kOverEither,
-    .samples = {{{.in = {{{{3, 4}, Domain::positive}, {3, 4}}}}, {.in = {{{{2, 3, 4}, Domain::positive}, {3, 1}}}}, {.in = {{{3, 4}, {3, 4}}}, .smooth = false}}},
+    .samples = {{{.in = {{{{3, 4}, Domain::positive}, {3, 4}}}},
+                 {.in = {{{{2, 3, 4}, Domain::positive}, {3, 1}}}},
+                 {.in = {{{3, 4}, {3, 4}}}, .smooth = false}}},
 });
 
 TW_OP(degrees) = whole({

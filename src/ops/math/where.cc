@@ -8,7 +8,8 @@ namespace twibil::ops {
 
 inline constexpr Program kWhere = record([](Mask condition, Expr x, Expr y) { return select(condition, x, y); });
 inline constexpr Program kReplaceNonfinite = record([](Expr x, Param nan, Param posinf, Param neginf) {
-  return select(formula::isnan(x), nan, select(x == formula::infinity(), posinf, select(-x == formula::infinity(), neginf, x)));
+  return select(formula::isnan(x), nan,
+                select(x == formula::infinity(), posinf, select(-x == formula::infinity(), neginf, x)));
 });
 
 TW_OP(where) = whole({
@@ -22,7 +23,8 @@ TW_OP(where) = whole({
     .grad = grad_rule<NoAttrs>([](auto&, const Grad& g) -> Vals {
       return {Val(), g.wants(1) ? where(g.x(0), g.dy(), 0) : Val(), g.wants(2) ? where(g.x(0), 0, g.dy()) : Val()};
     }),
-    .samples = {{{.in = {{{{3, 4}, Domain::boolean}, {3, 4}, {3, 4}}}}, {.in = {{{{3, 1}, Domain::boolean}, {2, 1, 4}, {1, 4}}}}}},
+    .samples = {{{.in = {{{{3, 4}, Domain::boolean}, {3, 4}, {3, 4}}}},
+                 {.in = {{{{3, 1}, Domain::boolean}, {2, 1, 4}, {1, 4}}}}}},
 });
 
 struct ReplaceAttrs {
@@ -78,7 +80,8 @@ TW_OP(nan_to_num) = whole({
     .expand = expand_rule<NanToNumAttrs>([](auto& a, auto in) -> Vals {
       DType t = in[0]->dtype();
       if (!is_floating(t)) return {copy(in[0])};
-      return {apply(op_replace_nonfinite, ReplaceAttrs{a.nan, a.posinf.value_or(largest(t)), a.neginf.value_or(-largest(t))}, {in[0]})};
+      return {apply(op_replace_nonfinite,
+                    ReplaceAttrs{a.nan, a.posinf.value_or(largest(t)), a.neginf.value_or(-largest(t))}, {in[0]})};
     }),
     .samples = {{{.in = {{{3, 4}}}}, {.in = {{{3, 4}}}, .attrs = "nan=1.5, posinf=9.0, neginf=-9.0"}}},
 });

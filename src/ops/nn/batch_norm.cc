@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Normalisation over the batch and over layers.
-#include "kernels/normalize.h"
-
 #include <cmath>
 #include <vector>
 
+#include "kernels/normalize.h"
 #include "ops/forms.h"
 #include "ops/strides.h"
 
@@ -24,7 +23,8 @@ struct BatchNormAttrs {
 struct Channels {
   int axis;
   kernels::ChannelShape shape;
-  Channels(const Buffer& x, int64_t a) : axis(normalize_axis(a, x.rank, "batch_norm")), shape{x.dtype, 1, x.dims[axis], 1} {
+  Channels(const Buffer& x, int64_t a)
+      : axis(normalize_axis(a, x.rank, "batch_norm")), shape{x.dtype, 1, x.dims[axis], 1} {
     for (int i = 0; i < axis; ++i) shape.batch *= x.dims[i];
     for (int i = axis + 1; i < x.rank; ++i) shape.inner *= x.dims[i];
   }
@@ -47,7 +47,8 @@ struct Vector {
 };
 
 void check_vector(const Sig& v, const char* name, int64_t channels) {
-  TW_CHECK(v.shape == Shape{channels}, value, "batch_norm: ", name, " must have shape [", channels, "], the size of the channel axis; got ", v.shape);
+  TW_CHECK(v.shape == Shape{channels}, value, "batch_norm: ", name, " must have shape [", channels,
+           "], the size of the channel axis; got ", v.shape);
 }
 
 /// running = momentum * running + (1 - momentum) * batch.
@@ -78,17 +79,23 @@ inline constexpr Field kBatchNormFields[] = {
     TW_ATTR(BatchNormAttrs, momentum, "How much of the running statistics is kept."),
     TW_ATTR(BatchNormAttrs, fix_gamma, "Takes gamma as 1."),
     TW_ATTR(BatchNormAttrs, use_global_stats, "Uses the running statistics also in training."),
-    TW_ATTR(BatchNormAttrs, output_mean_var, "Accepted for compatibility: mean and variance are kept for the gradient anyway."),
+    TW_ATTR(BatchNormAttrs, output_mean_var,
+            "Accepted for compatibility: mean and variance are kept for the gradient anyway."),
     TW_ATTR(BatchNormAttrs, axis, "The channel axis."),
     TW_ATTR(BatchNormAttrs, cudnn_off, "Accepted for compatibility."),
 };
 
 TW_OP(batch_norm) = whole({
     .name = "batch_norm",
-    .doc = "Normalises each channel to mean 0 and variance 1, then scales by gamma and shifts by beta.\n\nIn training the statistics are those of the batch (biased variance), and the running ones are updated in place.",
+    .doc = "Normalises each channel to mean 0 and variance 1, then scales by gamma and shifts by beta.\n\nIn training "
+           "the statistics are those of the batch (biased variance), and the running ones are updated in place.",
     .names = {"npx.batch_norm", "nd.BatchNorm"},
     .attrs = schema<BatchNormAttrs>(kBatchNormFields),
-    .in = {{{.name = "x"}, {.name = "gamma"}, {.name = "beta"}, {.name = "running_mean", .kind = SlotKind::aux}, {.name = "running_var", .kind = SlotKind::aux}}},
+    .in = {{{.name = "x"},
+            {.name = "gamma"},
+            {.name = "beta"},
+            {.name = "running_mean", .kind = SlotKind::aux},
+            {.name = "running_var", .kind = SlotKind::aux}}},
     .out = {{"y", "mean", "var", "new_running_mean", "new_running_var"}},
     .visible = 1,
     .infer = infer_rule<BatchNormAttrs>([](auto& a, SigsIn in, SigsOut out) {
@@ -98,7 +105,8 @@ TW_OP(batch_norm) = whole({
       check_vector(in[2], "beta", channels);
       check_vector(in[3], "running_mean", channels);
       check_vector(in[4], "running_var", channels);
-      TW_CHECK(in[3].dtype == DType::float32 || in[3].dtype == DType::float64, type, "batch_norm: running statistics must be float32 or float64; got ", in[3].dtype);
+      TW_CHECK(in[3].dtype == DType::float32 || in[3].dtype == DType::float64, type,
+               "batch_norm: running statistics must be float32 or float64; got ", in[3].dtype);
       TW_CHECK(in[4].dtype == in[3].dtype, type, "batch_norm: running_mean and running_var must have one dtype");
       DType t = statistics_dtype(in[0].dtype);
       out[0] = {in[0].shape, in[0].dtype};
@@ -121,7 +129,8 @@ TW_OP(batch_norm) = whole({
         kernels::convert_row(c.in[3].dtype, t, c.in[3].data, c.out[1].data, c.in[3].size);
         kernels::convert_row(c.in[4].dtype, t, c.in[4].data, c.out[2].data, c.in[4].size);
       }
-      kernels::batch_norm_apply(ch.shape, a.eps, c.out[1].data, c.out[2].data, gamma.data, beta.data, c.in[0].data, c.out[0].data);
+      kernels::batch_norm_apply(ch.shape, a.eps, c.out[1].data, c.out[2].data, gamma.data, beta.data, c.in[0].data,
+                                c.out[0].data);
     }),
     .needs = X0 | X1 | Y1 | Y2,
     .grad = grad_rule<BatchNormAttrs>([](auto& a, const Grad& g) -> Vals {
@@ -133,8 +142,18 @@ TW_OP(batch_norm) = whole({
     }),
     .updates = {{{3, 3}, {4, 4}}},
     .trains = true,
-    .samples = {{{.in = {{{4, 3, 2, 2}, SampleInput({3}, Domain::positive), SampleInput({3}), SampleInput({3}), SampleInput({3}, Domain::positive)}}, .attrs = "fix_gamma=False"},
-                 {.in = {{{5, 3}, SampleInput({3}, Domain::positive), SampleInput({3}), SampleInput({3}), SampleInput({3}, Domain::positive)}}, .attrs = "axis=-1"}}},
+    .samples = {{{.in = {{{4, 3, 2, 2},
+                          SampleInput({3}, Domain::positive),
+                          SampleInput({3}),
+                          SampleInput({3}),
+                          SampleInput({3}, Domain::positive)}},
+                  .attrs = "fix_gamma=False"},
+                 {.in = {{{5, 3},
+                          SampleInput({3}, Domain::positive),
+                          SampleInput({3}),
+                          SampleInput({3}),
+                          SampleInput({3}, Domain::positive)}},
+                  .attrs = "axis=-1"}}},
 });
 
 TW_OP(batch_norm_grad) = whole({
@@ -144,7 +163,8 @@ TW_OP(batch_norm_grad) = whole({
     .in = {{{.name = "dy"}, {.name = "x"}, {.name = "gamma"}, {.name = "mean"}, {.name = "var"}}},
     .out = {{"dx", "dgamma", "dbeta"}},
     .infer = infer_rule<BatchNormAttrs>([](auto&, SigsIn in, SigsOut out) {
-      TW_CHECK(in[0].shape == in[1].shape, value, "batch_norm_grad: dy and x must have one shape; got ", in[0].shape, " and ", in[1].shape);
+      TW_CHECK(in[0].shape == in[1].shape, value, "batch_norm_grad: dy and x must have one shape; got ", in[0].shape,
+               " and ", in[1].shape);
       out[0] = {in[1].shape, in[1].dtype};
       out[1] = out[2] = {in[3].shape, in[3].dtype};
     }),
@@ -154,9 +174,11 @@ TW_OP(batch_norm_grad) = whole({
       DType t = statistics_dtype(c.in[1].dtype);
       Vector gamma(a.fix_gamma ? Buffer() : c.in[2], t);
       const void *mean = c.in[3].data, *var = c.in[4].data;
-      kernels::batch_norm_backward_sums(ch.shape, a.eps, mean, var, c.in[1].data, c.in[0].data, c.out[1].data, c.out[2].data);
+      kernels::batch_norm_backward_sums(ch.shape, a.eps, mean, var, c.in[1].data, c.in[0].data, c.out[1].data,
+                                        c.out[2].data);
       bool fixed = a.use_global_stats;
-      kernels::batch_norm_backward_dx(ch.shape, a.eps, mean, var, gamma.data, fixed ? nullptr : c.out[1].data, fixed ? nullptr : c.out[2].data, c.in[1].data, c.in[0].data, c.out[0].data);
+      kernels::batch_norm_backward_dx(ch.shape, a.eps, mean, var, gamma.data, fixed ? nullptr : c.out[1].data,
+                                      fixed ? nullptr : c.out[2].data, c.in[1].data, c.in[0].data, c.out[0].data);
     }),
     .needs = X(0) | X(1) | X(2) | X(3) | X(4),
     .grad = grad_rule<BatchNormAttrs>([](auto& a, const Grad& g) -> Vals {
@@ -171,7 +193,8 @@ TW_OP(batch_norm_grad) = whole({
       Val mean = along(g.x(3), x, axis), inv = Val(1.0) / sqrt(along(g.x(4), x, axis) + a.eps), xhat = (x - mean) * inv;
       Val gamma = a.fix_gamma ? Val(1.0) : along(g.x(2), x, axis), scale = gamma * inv;
       Val h = g.dy(0), hg = along(g.dy(1), x, axis), hb = along(g.dy(2), x, axis);
-      Val s1 = per_channel(dy), s2 = per_channel(dy * xhat), h1 = per_channel(h), h2 = per_channel(h * xhat), hdy = per_channel(h * dy);
+      Val s1 = per_channel(dy), s2 = per_channel(dy * xhat), h1 = per_channel(h), h2 = per_channel(h * xhat),
+          hdy = per_channel(h * dy);
       Val to_dy, to_xhat, to_inv_over_inv, to_gamma;
       if (a.use_global_stats) {
         to_dy = scale * h + hg * xhat + hb;
@@ -183,13 +206,20 @@ TW_OP(batch_norm_grad) = whole({
       // dx = scale * (dy - s1 / m - xhat * s2 / m), dgamma = s2, dbeta = s1.
       to_dy = scale * (h - h1 / m - xhat * h2 / m) + hg * xhat + hb;
       to_xhat = hg * dy - scale * (h * s2 + dy * h2) / m;
-      Val to_scale = hdy - h1 * s1 / m - h2 * s2 / m;      // per channel
+      Val to_scale = hdy - h1 * s1 / m - h2 * s2 / m;  // per channel
       // xhat and inv depend on x through the batch's statistics.
-      Val back = inv * (to_xhat - per_channel(to_xhat) / m - xhat * per_channel(to_xhat * xhat) / m) - (to_scale * gamma * inv * inv * xhat) / m;
+      Val back = inv * (to_xhat - per_channel(to_xhat) / m - xhat * per_channel(to_xhat * xhat) / m) -
+                 (to_scale * gamma * inv * inv * xhat) / m;
       Val dgamma = a.fix_gamma ? Val() : reshape_like(to_scale * inv, g.x(2));
       return {to_dy, back, dgamma, Val(), Val()};
     }),
-    .samples = {{{.in = {{{4, 3, 2}, {4, 3, 2}, SampleInput({3}, Domain::positive), SampleInput({3}), SampleInput({3}, Domain::positive)}}, .attrs = "fix_gamma=False", .smooth = false}}},
+    .samples = {{{.in = {{{4, 3, 2},
+                          {4, 3, 2},
+                          SampleInput({3}, Domain::positive),
+                          SampleInput({3}),
+                          SampleInput({3}, Domain::positive)}},
+                  .attrs = "fix_gamma=False",
+                  .smooth = false}}},
 });
 
 }  // namespace twibil::ops

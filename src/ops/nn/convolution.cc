@@ -30,10 +30,19 @@ inline constexpr Field kConvolutionFields[] = {
     TW_ATTR(ConvolutionAttrs, cudnn_off, "Accepted for compatibility.", .keyword_only = true),
 };
 inline constexpr Field kDeconvolutionFields[] = {
-    kConvolutionFields[0], kConvolutionFields[1], kConvolutionFields[2], kConvolutionFields[3],
+    kConvolutionFields[0],
+    kConvolutionFields[1],
+    kConvolutionFields[2],
+    kConvolutionFields[3],
     TW_ATTR(ConvolutionAttrs, adj, "Added to the size of the result at its end."),
     TW_ATTR(ConvolutionAttrs, target_shape, "Size of the result, in place of pad and adj."),
-    kConvolutionFields[4], kConvolutionFields[5], kConvolutionFields[6], kConvolutionFields[7], kConvolutionFields[8], kConvolutionFields[9], kConvolutionFields[10],
+    kConvolutionFields[4],
+    kConvolutionFields[5],
+    kConvolutionFields[6],
+    kConvolutionFields[7],
+    kConvolutionFields[8],
+    kConvolutionFields[9],
+    kConvolutionFields[10],
 };
 
 namespace {
@@ -41,14 +50,19 @@ namespace {
 int64_t at(const IntList& list, int i, int64_t otherwise) { return list.empty() ? otherwise : list[i]; }
 
 void check_list(const char* who, const char* name, const IntList& list, int axes, int64_t least) {
-  TW_CHECK(list.empty() || list.size() == axes, value, who, ": ", name, " needs ", axes, " numbers for this data; got ", list.span());
-  for (int64_t v : list) TW_CHECK(v >= least && v < (int64_t{1} << 31), value, who, ": ", name, " must be at least ", least, "; got ", list.span());
+  TW_CHECK(list.empty() || list.size() == axes, value, who, ": ", name, " needs ", axes, " numbers for this data; got ",
+           list.span());
+  for (int64_t v : list)
+    TW_CHECK(v >= least && v < (int64_t{1} << 31), value, who, ": ", name, " must be at least ", least, "; got ",
+             list.span());
 }
 
 void check_attrs(const ConvolutionAttrs& a, const Shape& x, const Shape& w, const char* who) {
   int axes = x.rank() - 2;
-  TW_CHECK(axes >= 1 && axes <= 3, value, who, ": data must have shape (batch, channels, size...) with 1 to 3 sizes; got ", x);
-  TW_CHECK(w.rank() == x.rank(), value, who, ": weight of shape ", w, " must have as many dimensions as data of shape ", x);
+  TW_CHECK(axes >= 1 && axes <= 3, value, who,
+           ": data must have shape (batch, channels, size...) with 1 to 3 sizes; got ", x);
+  TW_CHECK(w.rank() == x.rank(), value, who, ": weight of shape ", w, " must have as many dimensions as data of shape ",
+           x);
   check_list(who, "kernel", a.kernel, axes, 1);
   check_list(who, "stride", a.stride, axes, 1);
   check_list(who, "dilate", a.dilate, axes, 1);
@@ -56,23 +70,33 @@ void check_attrs(const ConvolutionAttrs& a, const Shape& x, const Shape& w, cons
   TW_CHECK(a.num_group >= 1, value, who, ": num_group must be at least 1; got ", a.num_group);
   for (int i = 0; i < axes; ++i) {
     TW_CHECK(w[i + 2] >= 1, value, who, ": weight of shape ", w, " has an empty window");
-    TW_CHECK(a.kernel.empty() || a.kernel[i] == w[i + 2], value, who, ": kernel ", a.kernel.span(), " differs from the weight's shape ", w);
+    TW_CHECK(a.kernel.empty() || a.kernel[i] == w[i + 2], value, who, ": kernel ", a.kernel.span(),
+             " differs from the weight's shape ", w);
   }
   std::string_view layout = a.layout.view();
-  TW_CHECK(layout.empty() || layout == "None" || layout == "NCW" || layout == "NCHW" || layout == "NCDHW", value, who, ": layout must be NCW, NCHW or NCDHW; got ", layout);
+  TW_CHECK(layout.empty() || layout == "None" || layout == "NCW" || layout == "NCHW" || layout == "NCDHW", value, who,
+           ": layout must be NCW, NCHW or NCDHW; got ", layout);
 }
 
 /// The size that a convolution of x has along axis i.
 int64_t result_size(const ConvolutionAttrs& a, int64_t in, int64_t window, int i, const char* who) {
   int64_t covered = checked_add(checked_mul(window - 1, at(a.dilate, i, 1)), 1);
   int64_t padded = checked_add(in, 2 * at(a.pad, i, 0));
-  TW_CHECK(padded >= covered, value, who, ": a window of ", covered, " elements does not fit padded data of ", padded, " along axis ", i + 2);
+  TW_CHECK(padded >= covered, value, who, ": a window of ", covered, " elements does not fit padded data of ", padded,
+           " along axis ", i + 2);
   return (padded - covered) / at(a.stride, i, 1) + 1;
 }
 
 /// x: the larger side, w: (y channels, x channels / groups, ...), y: the smaller side.
-kernels::ConvolutionShape shape_of(const ConvolutionAttrs& a, std::span<const int64_t> x, std::span<const int64_t> w, std::span<const int64_t> y) {
-  kernels::ConvolutionShape s{.batch = x[0], .in_channels = x[1], .out_channels = w[0], .groups = a.num_group, .in = {1, 1, 1}, .out = {1, 1, 1}, .kernel = {1, 1, 1}};
+kernels::ConvolutionShape shape_of(const ConvolutionAttrs& a, std::span<const int64_t> x, std::span<const int64_t> w,
+                                   std::span<const int64_t> y) {
+  kernels::ConvolutionShape s{.batch = x[0],
+                              .in_channels = x[1],
+                              .out_channels = w[0],
+                              .groups = a.num_group,
+                              .in = {1, 1, 1},
+                              .out = {1, 1, 1},
+                              .kernel = {1, 1, 1}};
   int axes = static_cast<int>(x.size()) - 2, first = 3 - axes;
   for (int i = 0; i < axes; ++i) {
     s.in[first + i] = x[static_cast<size_t>(i + 2)];
@@ -86,11 +110,16 @@ kernels::ConvolutionShape shape_of(const ConvolutionAttrs& a, std::span<const in
 }
 
 void check_groups(const char* who, const Shape& x, const Shape& w, int64_t groups) {
-  TW_CHECK(x[1] % groups == 0 && w[0] % groups == 0, value, who, ": ", groups, " groups must divide the channels of data ", x, " and of weight ", w);
-  TW_CHECK(w[1] == x[1] / groups, value, who, ": weight of shape ", w, " takes ", w[1] * groups, " channels; data of shape ", x, " has ", x[1]);
+  TW_CHECK(x[1] % groups == 0 && w[0] % groups == 0, value, who, ": ", groups,
+           " groups must divide the channels of data ", x, " and of weight ", w);
+  TW_CHECK(w[1] == x[1] / groups, value, who, ": weight of shape ", w, " takes ", w[1] * groups,
+           " channels; data of shape ", x, " has ", x[1]);
 }
 
-double convolution_cost(const Shape& w, const Shape& y) { return 2.0 * static_cast<double>(w.size()) * static_cast<double>(y.size()) / static_cast<double>(std::max<int64_t>(1, w[0])); }
+double convolution_cost(const Shape& w, const Shape& y) {
+  return 2.0 * static_cast<double>(w.size()) * static_cast<double>(y.size()) /
+         static_cast<double>(std::max<int64_t>(1, w[0]));
+}
 
 /// dbias: over the batch and all sizes.
 Val bias_gradient(const Val& dy) {
@@ -106,13 +135,18 @@ TW_OP(convolution) = whole({
     .doc = "Convolves data with weight: y[n, o] = bias[o] + sum over c of weight[o, c] correlated with data[n, c].",
     .names = {"npx.convolution", "nd.Convolution"},
     .attrs = schema<ConvolutionAttrs>(kConvolutionFields),
-    .in = {{{.name = "data", .doc = "(batch, channels, size...), one to three sizes."}, {.name = "weight", .doc = "(filters, channels / groups, window...)."}, {.name = "bias", .kind = SlotKind::optional, .doc = "(filters,)."}}},
+    .in = {{{.name = "data", .doc = "(batch, channels, size...), one to three sizes."},
+            {.name = "weight", .doc = "(filters, channels / groups, window...)."},
+            {.name = "bias", .kind = SlotKind::optional, .doc = "(filters,)."}}},
     .infer = infer_rule<ConvolutionAttrs>([](auto& a, SigsIn in, SigsOut out) {
       const Shape &x = in[0].shape, &w = in[1].shape;
       check_attrs(a, x, w, "convolution");
       check_groups("convolution", x, w, a.num_group);
-      TW_CHECK(a.num_filter == 0 || a.num_filter == w[0], value, "convolution: num_filter is ", a.num_filter, " but weight has ", w[0], " filters");
-      if (in[2].present() && !a.no_bias) TW_CHECK(in[2].shape == Shape{w[0]}, value, "convolution: bias must have shape [", w[0], "]; got ", in[2].shape);
+      TW_CHECK(a.num_filter == 0 || a.num_filter == w[0], value, "convolution: num_filter is ", a.num_filter,
+               " but weight has ", w[0], " filters");
+      if (in[2].present() && !a.no_bias)
+        TW_CHECK(in[2].shape == Shape{w[0]}, value, "convolution: bias must have shape [", w[0], "]; got ",
+                 in[2].shape);
       Shape y{x[0], w[0]};
       for (int i = 0; i + 2 < x.rank(); ++i) y.push_back(result_size(a, x[i + 2], w[i + 2], i, "convolution"));
       out[0] = {y, promote(in[0].dtype, in[1].dtype)};
@@ -120,7 +154,8 @@ TW_OP(convolution) = whole({
     .types = kFloats,
     .kernel = cpu_rule<ConvolutionAttrs>([](auto& a, Call& c) {
       const void* bias = c.in[2].present() && !a.no_bias ? c.in[2].data : nullptr;
-      kernels::convolution_forward(c.out[0].dtype, shape_of(a, c.in[0].shape(), c.in[1].shape(), c.out[0].shape()), c.in[0].data, c.in[1].data, bias, c.out[0].data);
+      kernels::convolution_forward(c.out[0].dtype, shape_of(a, c.in[0].shape(), c.in[1].shape(), c.out[0].shape()),
+                                   c.in[0].data, c.in[1].data, bias, c.out[0].data);
     }),
     .same_dtype = true,
     .needs = X0 | X1,
@@ -131,11 +166,14 @@ TW_OP(convolution) = whole({
     }),
     .fuse = Fusion::matrix,
     .heavy = true,
-    .cost = cost_rule<ConvolutionAttrs>([](auto&, SigsIn in, SigsIn out) { return convolution_cost(in[1].shape, out[0].shape); }),
-    .samples = {{{.in = {{{2, 3, 5, 6}, {4, 3, 3, 3}, SampleInput({4})}}, .attrs = "kernel=(3, 3), pad=(1, 1), num_filter=4"},
-                 {.in = {{{2, 4, 7}, {6, 2, 3}}}, .attrs = "kernel=(3,), stride=(2,), dilate=(2,), num_group=2, no_bias=True"},
-                 {.in = {{{1, 2, 3, 4, 5}, {3, 2, 2, 2, 2}, SampleInput({3})}}, .attrs = "kernel=(2, 2, 2), stride=(1, 2, 1)"},
-                 {.in = {{{2, 3, 6, 6}, {3, 1, 3, 3}}}, .attrs = "kernel=(3, 3), num_group=3, no_bias=True"}}},
+    .cost = cost_rule<ConvolutionAttrs>([](auto&, SigsIn in, SigsIn out) {
+      return convolution_cost(in[1].shape, out[0].shape);
+    }),
+    .samples =
+        {{{.in = {{{2, 3, 5, 6}, {4, 3, 3, 3}, SampleInput({4})}}, .attrs = "kernel=(3, 3), pad=(1, 1), num_filter=4"},
+          {.in = {{{2, 4, 7}, {6, 2, 3}}}, .attrs = "kernel=(3,), stride=(2,), dilate=(2,), num_group=2, no_bias=True"},
+          {.in = {{{1, 2, 3, 4, 5}, {3, 2, 2, 2, 2}, SampleInput({3})}}, .attrs = "kernel=(2, 2, 2), stride=(1, 2, 1)"},
+          {.in = {{{2, 3, 6, 6}, {3, 1, 3, 3}}}, .attrs = "kernel=(3, 3), num_group=3, no_bias=True"}}},
 });
 
 TW_OP(convolution_data) = whole({
@@ -149,17 +187,22 @@ TW_OP(convolution_data) = whole({
     }),
     .types = kFloats,
     .kernel = cpu_rule<ConvolutionAttrs>([](auto& a, Call& c) {
-      kernels::convolution_backward_data(c.out[0].dtype, shape_of(a, c.out[0].shape(), c.in[1].shape(), c.in[0].shape()), c.in[0].data, c.in[1].data, nullptr, c.out[0].data);
+      kernels::convolution_backward_data(c.out[0].dtype,
+                                         shape_of(a, c.out[0].shape(), c.in[1].shape(), c.in[0].shape()), c.in[0].data,
+                                         c.in[1].data, nullptr, c.out[0].data);
     }),
     .same_dtype = true,
     .needs = X0 | X1,
     .grad = grad_rule<ConvolutionAttrs>([](auto& a, const Grad& g) -> Vals {
       ConvolutionAttrs plain = a;
       plain.no_bias = true;
-      return {g.wants(0) ? apply(op_convolution, plain, {g.dy(), g.x(1)}) : Val(), g.wants(1) ? apply(op_convolution_weight, a, {g.dy(), g.x(0), g.x(1)}) : Val(), Val()};
+      return {g.wants(0) ? apply(op_convolution, plain, {g.dy(), g.x(1)}) : Val(),
+              g.wants(1) ? apply(op_convolution_weight, a, {g.dy(), g.x(0), g.x(1)}) : Val(), Val()};
     }),
     .heavy = true,
-    .cost = cost_rule<ConvolutionAttrs>([](auto&, SigsIn in, SigsIn) { return convolution_cost(in[1].shape, in[0].shape); }),
+    .cost = cost_rule<ConvolutionAttrs>([](auto&, SigsIn in, SigsIn) {
+      return convolution_cost(in[1].shape, in[0].shape);
+    }),
     .samples = {{{.in = {{{2, 4, 5, 6}, {4, 3, 3, 3}, {2, 3, 5, 6}}}, .attrs = "kernel=(3, 3), pad=(1, 1)"}}},
 });
 
@@ -174,26 +217,33 @@ TW_OP(convolution_weight) = whole({
     }),
     .types = kFloats,
     .kernel = cpu_rule<ConvolutionAttrs>([](auto& a, Call& c) {
-      kernels::convolution_backward_weights(c.out[0].dtype, shape_of(a, c.in[0].shape(), c.out[0].shape(), c.in[1].shape()), c.in[0].data, c.in[1].data, c.out[0].data);
+      kernels::convolution_backward_weights(c.out[0].dtype,
+                                            shape_of(a, c.in[0].shape(), c.out[0].shape(), c.in[1].shape()),
+                                            c.in[0].data, c.in[1].data, c.out[0].data);
     }),
     .same_dtype = true,
     .needs = X0 | X1,
     .grad = grad_rule<ConvolutionAttrs>([](auto& a, const Grad& g) -> Vals {
       ConvolutionAttrs plain = a;
       plain.no_bias = true;
-      return {g.wants(0) ? apply(op_convolution_data, a, {g.x(1), g.dy(), g.x(0)}) : Val(), g.wants(1) ? apply(op_convolution, plain, {g.x(0), g.dy()}) : Val(), Val()};
+      return {g.wants(0) ? apply(op_convolution_data, a, {g.x(1), g.dy(), g.x(0)}) : Val(),
+              g.wants(1) ? apply(op_convolution, plain, {g.x(0), g.dy()}) : Val(), Val()};
     }),
     .heavy = true,
-    .cost = cost_rule<ConvolutionAttrs>([](auto&, SigsIn in, SigsIn) { return convolution_cost(in[2].shape, in[1].shape); }),
+    .cost = cost_rule<ConvolutionAttrs>([](auto&, SigsIn in, SigsIn) {
+      return convolution_cost(in[2].shape, in[1].shape);
+    }),
     .samples = {{{.in = {{{2, 3, 5, 6}, {2, 4, 5, 6}, {4, 3, 3, 3}}}, .attrs = "kernel=(3, 3), pad=(1, 1)"}}},
 });
 
 /// The size of a transposed convolution's result and the padding that leads to it.
 static int64_t transposed_size(ConvolutionAttrs& a, int64_t in, int64_t window, int i) {
-  int64_t covered = (window - 1) * at(a.dilate, i, 1) + 1, full = checked_add(checked_mul(in - 1, at(a.stride, i, 1)), covered);
+  int64_t covered = (window - 1) * at(a.dilate, i, 1) + 1,
+          full = checked_add(checked_mul(in - 1, at(a.stride, i, 1)), covered);
   if (a.target_shape && !(*a.target_shape).empty()) {
     int64_t total = full - (*a.target_shape)[i];
-    TW_CHECK(total >= 0, value, "deconvolution: target_shape ", (*a.target_shape).span(), " is larger than the result ", full, " along axis ", i + 2);
+    TW_CHECK(total >= 0, value, "deconvolution: target_shape ", (*a.target_shape).span(), " is larger than the result ",
+             full, " along axis ", i + 2);
     while (a.pad.size() <= i) a.pad.push_back(0);
     a.pad[i] = (total + 1) / 2;
     return (*a.target_shape)[i];
@@ -208,17 +258,23 @@ TW_OP(deconvolution) = whole({
     .doc = "The transpose of a convolution: spreads every element of data over a window of the result.",
     .names = {"npx.deconvolution", "nd.Deconvolution"},
     .attrs = schema<ConvolutionAttrs>(kDeconvolutionFields),
-    .in = {{{.name = "data", .doc = "(batch, channels, size...)."}, {.name = "weight", .doc = "(channels, filters / groups, window...)."}, {.name = "bias", .kind = SlotKind::optional, .doc = "(filters,)."}}},
+    .in = {{{.name = "data", .doc = "(batch, channels, size...)."},
+            {.name = "weight", .doc = "(channels, filters / groups, window...)."},
+            {.name = "bias", .kind = SlotKind::optional, .doc = "(filters,)."}}},
     .infer = infer_rule<ConvolutionAttrs>([](auto& attrs, SigsIn in, SigsOut out) {
       ConvolutionAttrs a = attrs;
       const Shape &x = in[0].shape, &w = in[1].shape;
       check_attrs(a, x, w, "deconvolution");
       if (a.adj) check_list("deconvolution", "adj", *a.adj, x.rank() - 2, 0);
       if (a.target_shape) check_list("deconvolution", "target_shape", *a.target_shape, x.rank() - 2, 0);
-      TW_CHECK(w[0] == x[1] && x[1] % a.num_group == 0, value, "deconvolution: weight of shape ", w, " takes ", w[0], " channels in ", a.num_group, " groups; data of shape ", x, " has ", x[1]);
+      TW_CHECK(w[0] == x[1] && x[1] % a.num_group == 0, value, "deconvolution: weight of shape ", w, " takes ", w[0],
+               " channels in ", a.num_group, " groups; data of shape ", x, " has ", x[1]);
       int64_t filters = checked_mul(w[1], a.num_group);
-      TW_CHECK(a.num_filter == 0 || a.num_filter == filters, value, "deconvolution: num_filter is ", a.num_filter, " but weight has ", filters, " filters");
-      if (in[2].present() && !a.no_bias) TW_CHECK(in[2].shape == Shape{filters}, value, "deconvolution: bias must have shape [", filters, "]; got ", in[2].shape);
+      TW_CHECK(a.num_filter == 0 || a.num_filter == filters, value, "deconvolution: num_filter is ", a.num_filter,
+               " but weight has ", filters, " filters");
+      if (in[2].present() && !a.no_bias)
+        TW_CHECK(in[2].shape == Shape{filters}, value, "deconvolution: bias must have shape [", filters, "]; got ",
+                 in[2].shape);
       Shape y{x[0], filters};
       for (int i = 0; i + 2 < x.rank(); ++i) y.push_back(transposed_size(a, x[i + 2], w[i + 2], i));
       out[0] = {y, promote(in[0].dtype, in[1].dtype)};
@@ -228,7 +284,9 @@ TW_OP(deconvolution) = whole({
       ConvolutionAttrs a = attrs;
       for (int i = 0; i + 2 < c.in[0].rank; ++i) transposed_size(a, c.in[0].dim(i + 2), c.in[1].dim(i + 2), i);
       const void* bias = c.in[2].present() && !a.no_bias ? c.in[2].data : nullptr;
-      kernels::convolution_backward_data(c.out[0].dtype, shape_of(a, c.out[0].shape(), c.in[1].shape(), c.in[0].shape()), c.in[0].data, c.in[1].data, bias, c.out[0].data);
+      kernels::convolution_backward_data(c.out[0].dtype,
+                                         shape_of(a, c.out[0].shape(), c.in[1].shape(), c.in[0].shape()), c.in[0].data,
+                                         c.in[1].data, bias, c.out[0].data);
     }),
     .same_dtype = true,
     .needs = X0 | X1,
@@ -240,12 +298,17 @@ TW_OP(deconvolution) = whole({
       a.no_bias = true;
       a.num_filter = 0;
       a.adj = a.target_shape = {};
-      return {g.wants(0) ? apply(op_convolution, a, {dy, w}) : Val(), g.wants(1) ? apply(op_convolution_weight, a, {dy, x, w}) : Val(), db};
+      return {g.wants(0) ? apply(op_convolution, a, {dy, w}) : Val(),
+              g.wants(1) ? apply(op_convolution_weight, a, {dy, x, w}) : Val(), db};
     }),
     .heavy = true,
-    .cost = cost_rule<ConvolutionAttrs>([](auto&, SigsIn in, SigsIn) { return convolution_cost(in[1].shape, in[0].shape); }),
-    .samples = {{{.in = {{{2, 3, 4, 5}, {3, 2, 3, 3}, SampleInput({2})}}, .attrs = "kernel=(3, 3), stride=(2, 2), pad=(1, 1), num_filter=2"},
-                 {.in = {{{1, 4, 5}, {4, 2, 4}}}, .attrs = "kernel=(4,), stride=(2,), pad=(1,), num_group=2, no_bias=True"}}},
+    .cost = cost_rule<ConvolutionAttrs>([](auto&, SigsIn in, SigsIn) {
+      return convolution_cost(in[1].shape, in[0].shape);
+    }),
+    .samples = {{{.in = {{{2, 3, 4, 5}, {3, 2, 3, 3}, SampleInput({2})}},
+                  .attrs = "kernel=(3, 3), stride=(2, 2), pad=(1, 1), num_filter=2"},
+                 {.in = {{{1, 4, 5}, {4, 2, 4}}},
+                  .attrs = "kernel=(4,), stride=(2,), pad=(1,), num_group=2, no_bias=True"}}},
 });
 
 }  // namespace twibil::ops

@@ -2,10 +2,9 @@
 // Dropout, and embeddings.
 #include <vector>
 
+#include "ir/modes.h"
 #include "kernels/index.h"
 #include "kernels/random.h"
-
-#include "ir/modes.h"
 #include "ops/forms.h"
 #include "ops/strides.h"
 
@@ -58,7 +57,8 @@ TW_OP(dropout_mask) = whole({
     .types = kFloats,
     .kernel = cpu_rule<DropoutAttrs>([](auto& a, Call& c) {
       double keep = 1 - a.p;
-      kernels::random_bernoulli({c.key.seed, c.key.counter}, keep, c.out[0].dtype, c.out[0].size, c.out[0].data, Scalar(keep > 0 ? 1 / keep : 0.0));
+      kernels::random_bernoulli({c.key.seed, c.key.counter}, keep, c.out[0].dtype, c.out[0].size, c.out[0].data,
+                                Scalar(keep > 0 ? 1 / keep : 0.0));
     }),
     .strided = true,
     .no_grad = "the mask does not depend on the values",
@@ -99,7 +99,8 @@ TW_OP(embedding) = whole({
     .infer = infer_rule<EmbeddingAttrs>([](auto& a, SigsIn in, SigsOut out) {
       const Shape& w = in[1].shape;
       TW_CHECK(w.rank() == 2, value, "embedding: weight must have shape (input_dim, output_dim); got ", w);
-      TW_CHECK((!a.input_dim || a.input_dim == w[0]) && (!a.output_dim || a.output_dim == w[1]), value, "embedding: weight of shape ", w, " is not (", a.input_dim, ", ", a.output_dim, ")");
+      TW_CHECK((!a.input_dim || a.input_dim == w[0]) && (!a.output_dim || a.output_dim == w[1]), value,
+               "embedding: weight of shape ", w, " is not (", a.input_dim, ", ", a.output_dim, ")");
       Shape y = in[0].shape;
       y.push_back(w[1]);
       out[0] = {y, in[1].dtype};
@@ -108,10 +109,13 @@ TW_OP(embedding) = whole({
     .kernel = cpu_rule<EmbeddingAttrs>([](auto&, Call& c) {
       std::vector<int64_t> offsets = row_offsets(c.in[0], c.in[1]);
       int64_t width = c.in[1].dim(1), one = 1;
-      kernels::gather(c.in[1].dtype, c.in[0].size, offsets.data(), {&width, 1}, c.in[1].data, {&one, 1}, c.out[0].data, width, {&one, 1});
+      kernels::gather(c.in[1].dtype, c.in[0].size, offsets.data(), {&width, 1}, c.in[1].data, {&one, 1}, c.out[0].data,
+                      width, {&one, 1});
     }),
     .needs = X0,
-    .grad = grad_rule<EmbeddingAttrs>([](auto& a, const Grad& g) -> Vals { return {Val(), apply(op_embedding_grad, a, {g.x(0), g.dy(), g.x(1)})}; }),
+    .grad = grad_rule<EmbeddingAttrs>([](auto& a, const Grad& g) -> Vals {
+      return {Val(), apply(op_embedding_grad, a, {g.x(0), g.dy(), g.x(1)})};
+    }),
     .samples = {{{.in = {{{{2, 3}, Domain::index, 5}, {5, 4}}}}}},
 });
 
@@ -120,16 +124,21 @@ TW_OP(embedding_grad) = whole({
     .doc = "The gradient of embedding by its weight: dy added row by row, in the shape of `like`.",
     .attrs = schema<EmbeddingAttrs>(kEmbeddingFields),
     .in = {{{.name = "data"}, {.name = "dy"}, {.name = "like"}}},
-    .infer = infer_rule<EmbeddingAttrs>([](auto&, SigsIn in, SigsOut out) { out[0] = {in[2].shape, in[1].dtype}; }),
+    .infer = infer_rule<EmbeddingAttrs>([](auto&, SigsIn in, SigsOut out) {
+      out[0] = {in[2].shape, in[1].dtype};
+    }),
     .types = kAll,
     .kernel = cpu_rule<EmbeddingAttrs>([](auto&, Call& c) {
       kernels::fill(c.out[0].dtype, c.out[0].shape(), c.out[0].data, Strides(c.out[0]), Scalar(0));
       std::vector<int64_t> offsets = row_offsets(c.in[0], c.out[0]);
       int64_t width = c.out[0].dim(1), one = 1;
-      kernels::scatter_add(c.out[0].dtype, c.in[0].size, offsets.data(), {&width, 1}, c.in[1].data, width, {&one, 1}, c.out[0].data, {&one, 1});
+      kernels::scatter_add(c.out[0].dtype, c.in[0].size, offsets.data(), {&width, 1}, c.in[1].data, width, {&one, 1},
+                           c.out[0].data, {&one, 1});
     }),
     .needs = X0,
-    .grad = grad_rule<EmbeddingAttrs>([](auto& a, const Grad& g) -> Vals { return {Val(), apply(op_embedding, a, {g.x(0), g.dy()}), Val()}; }),
+    .grad = grad_rule<EmbeddingAttrs>([](auto& a, const Grad& g) -> Vals {
+      return {Val(), apply(op_embedding, a, {g.x(0), g.dy()}), Val()};
+    }),
     .samples = {{{.in = {{{{2, 3}, Domain::index, 5}, {2, 3, 4}, {5, 4}}}}}},
 });
 

@@ -28,16 +28,22 @@ TW_OP(fully_connected) = whole({
     .doc = "y = x W^T + b.",
     .names = {"npx.fully_connected", "nd.FullyConnected"},
     .attrs = schema<FullyConnectedAttrs>(kFullyConnectedFields),
-    .in = {{{.name = "x", .doc = "(batch, ...)."}, {.name = "weight", .doc = "(units, inputs)."}, {.name = "bias", .kind = SlotKind::optional, .doc = "(units,)."}}},
+    .in = {{{.name = "x", .doc = "(batch, ...)."},
+            {.name = "weight", .doc = "(units, inputs)."},
+            {.name = "bias", .kind = SlotKind::optional, .doc = "(units,)."}}},
     .infer = infer_rule<FullyConnectedAttrs>([](auto& a, SigsIn in, SigsOut out) {
       const Shape &x = in[0].shape, &w = in[1].shape;
       TW_CHECK(x.rank() >= 1, value, "fully_connected: x must have at least one dimension");
       TW_CHECK(w.rank() == 2, value, "fully_connected: weight must have shape (units, inputs); got ", w);
       int64_t inputs = 1;
       for (int i = a.flatten ? 1 : x.rank() - 1; i < x.rank(); ++i) inputs = checked_mul(inputs, x[i]);
-      TW_CHECK(w[1] == inputs, value, "fully_connected: weight of shape ", w, " takes ", w[1], " inputs; x of shape ", x, " has ", inputs);
-      TW_CHECK(a.num_hidden == 0 || a.num_hidden == w[0], value, "fully_connected: num_hidden is ", a.num_hidden, " but weight has ", w[0], " units");
-      if (in[2].present() && !a.no_bias) TW_CHECK(in[2].shape == Shape{w[0]}, value, "fully_connected: bias must have shape [", w[0], "]; got ", in[2].shape);
+      TW_CHECK(w[1] == inputs, value, "fully_connected: weight of shape ", w, " takes ", w[1], " inputs; x of shape ",
+               x, " has ", inputs);
+      TW_CHECK(a.num_hidden == 0 || a.num_hidden == w[0], value, "fully_connected: num_hidden is ", a.num_hidden,
+               " but weight has ", w[0], " units");
+      if (in[2].present() && !a.no_bias)
+        TW_CHECK(in[2].shape == Shape{w[0]}, value, "fully_connected: bias must have shape [", w[0], "]; got ",
+                 in[2].shape);
       Shape y = a.flatten ? Shape{x[0]} : Shape(x.span().first(static_cast<size_t>(x.rank() - 1)));
       y.push_back(w[0]);
       out[0] = {y, promote(in[0].dtype, in[1].dtype)};
@@ -45,7 +51,8 @@ TW_OP(fully_connected) = whole({
     .types = kFloats,
     .kernel = cpu_rule<FullyConnectedAttrs>([](auto& a, Call& c) {
       const void* bias = c.in[2].present() && !a.no_bias ? c.in[2].data : nullptr;
-      kernels::dense(c.out[0].dtype, rows_of(a, c.in[0].shape()), c.in[1].dim(0), c.in[1].dim(1), c.in[0].data, c.in[1].data, bias, c.out[0].data);
+      kernels::dense(c.out[0].dtype, rows_of(a, c.in[0].shape()), c.in[1].dim(0), c.in[1].dim(1), c.in[0].data,
+                     c.in[1].data, bias, c.out[0].data);
     }),
     .same_dtype = true,
     .needs = X0 | X1,
@@ -60,8 +67,12 @@ TW_OP(fully_connected) = whole({
     }),
     .fuse = Fusion::matrix,
     .heavy = true,
-    .cost = cost_rule<FullyConnectedAttrs>([](auto&, SigsIn in, SigsIn out) { return 2.0 * static_cast<double>(out[0].shape.size()) * static_cast<double>(in[1].shape[1]); }),
-    .samples = {{{.in = {{{3, 4}, {5, 4}, SampleInput({5})}}}, {.in = {{{2, 3, 4}, {5, 12}, SampleInput({5})}}}, {.in = {{{2, 3, 4}, {5, 4}}}, .attrs = "flatten=False, no_bias=True"}}},
+    .cost = cost_rule<FullyConnectedAttrs>([](auto&, SigsIn in, SigsIn out) {
+      return 2.0 * static_cast<double>(out[0].shape.size()) * static_cast<double>(in[1].shape[1]);
+    }),
+    .samples = {{{.in = {{{3, 4}, {5, 4}, SampleInput({5})}}},
+                 {.in = {{{2, 3, 4}, {5, 12}, SampleInput({5})}}},
+                 {.in = {{{2, 3, 4}, {5, 4}}}, .attrs = "flatten=False, no_bias=True"}}},
 });
 
 }  // namespace twibil::ops

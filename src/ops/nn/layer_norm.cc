@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Layer normalisation along one axis: a fused operator on the last axis, a composition on others.
-#include "kernels/normalize.h"
-
 #include <vector>
 
+#include "kernels/normalize.h"
 #include "ops/forms.h"
 #include "ops/strides.h"
 
@@ -47,12 +46,14 @@ TW_OP(layer_norm) = whole({
       TW_CHECK(x->rank() > 0, value, "layer_norm: data must have at least one dimension");
       int axis = normalize_axis(a.axis, x->rank(), "layer_norm");
       for (int i = 1; i < 3; ++i)
-        TW_CHECK(Shape(in[i]->shape()) == Shape{x->dims[axis]}, value, "layer_norm: gamma and beta must have shape [", x->dims[axis], "]; got ", in[i]->shape());
+        TW_CHECK(Shape(in[i]->shape()) == Shape{x->dims[axis]}, value, "layer_norm: gamma and beta must have shape [",
+                 x->dims[axis], "]; got ", in[i]->shape());
       if (axis == x->rank() - 1) return {apply(op_layer_norm_last, a, {x, in[1], in[2]})};
       return {move_last(apply(op_layer_norm_last, a, {move_last(x, axis, false), in[1], in[2]}), axis, true)};
     }),
     .no_grad = "its parts have",
-    .samples = {{{.in = {{{4, 5}, SampleInput({5}), SampleInput({5})}}}, {.in = {{{2, 3, 4}, SampleInput({3}), SampleInput({3})}}, .attrs = "axis=1"}}},
+    .samples = {{{.in = {{{4, 5}, SampleInput({5}), SampleInput({5})}}},
+                 {.in = {{{2, 3, 4}, SampleInput({3}), SampleInput({3})}}, .attrs = "axis=1"}}},
 });
 
 TW_OP(layer_norm_last) = whole({
@@ -66,7 +67,8 @@ TW_OP(layer_norm_last) = whole({
       Shape rows = in[0].shape;
       TW_CHECK(rows.rank() > 0, value, "layer_norm_last: data must have at least one dimension");
       int64_t n = rows[rows.rank() - 1];
-      TW_CHECK(in[1].shape == Shape{n} && in[2].shape == Shape{n}, value, "layer_norm_last: gamma and beta must have shape [", n, "]; got ", in[1].shape, " and ", in[2].shape);
+      TW_CHECK(in[1].shape == Shape{n} && in[2].shape == Shape{n}, value,
+               "layer_norm_last: gamma and beta must have shape [", n, "]; got ", in[1].shape, " and ", in[2].shape);
       rows[rows.rank() - 1] = 1;
       DType t = in[0].dtype == DType::float64 ? DType::float64 : DType::float32;
       out[0] = {in[0].shape, in[0].dtype};
@@ -79,7 +81,8 @@ TW_OP(layer_norm_last) = whole({
       std::vector<std::byte> gamma(static_cast<size_t>(n * size_of(t))), beta(gamma.size());
       kernels::convert_row(c.in[1].dtype, t, c.in[1].data, gamma.data(), n);
       kernels::convert_row(c.in[2].dtype, t, c.in[2].data, beta.data(), n);
-      kernels::layer_norm(c.in[0].dtype, rows, n, a.eps, gamma.data(), beta.data(), c.in[0].data, c.out[0].data, c.out[1].data, c.out[2].data);
+      kernels::layer_norm(c.in[0].dtype, rows, n, a.eps, gamma.data(), beta.data(), c.in[0].data, c.out[0].data,
+                          c.out[1].data, c.out[2].data);
     }),
     .needs = X0 | X1 | Y1 | Y2,
     .grad = grad_rule<LayerNormAttrs>([](auto& a, const Grad& g) -> Vals {
@@ -106,7 +109,8 @@ TW_OP(layer_norm_grad) = whole({
       DType t = c.in[3].dtype;
       std::vector<std::byte> gamma(static_cast<size_t>(n * size_of(t)));
       kernels::convert_row(c.in[2].dtype, t, c.in[2].data, gamma.data(), n);
-      kernels::layer_norm_backward(c.in[1].dtype, rows, n, gamma.data(), c.in[3].data, c.in[4].data, c.in[1].data, c.in[0].data, c.out[0].data, c.out[1].data, c.out[2].data);
+      kernels::layer_norm_backward(c.in[1].dtype, rows, n, gamma.data(), c.in[3].data, c.in[4].data, c.in[1].data,
+                                   c.in[0].data, c.out[0].data, c.out[1].data, c.out[2].data);
     }),
     .needs = X(0) | X(1) | X(2) | X(3) | X(4),
     .grad = grad_rule<LayerNormAttrs>([](auto&, const Grad& g) -> Vals {

@@ -29,18 +29,26 @@ int64_t at(const IntList& list, int i, int64_t otherwise) { return list.empty() 
 
 void check(const PoolingAttrs& a, const Shape& x) {
   int axes = x.rank() - 2;
-  TW_CHECK(axes >= 1 && axes <= 3, value, "pooling: data must have shape (batch, channels, size...) with 1 to 3 sizes; got ", x);
+  TW_CHECK(axes >= 1 && axes <= 3, value,
+           "pooling: data must have shape (batch, channels, size...) with 1 to 3 sizes; got ", x);
   if (a.global_pool) return;
-  TW_CHECK(a.kernel.size() == axes, value, "pooling: kernel needs ", axes, " numbers for data of shape ", x, "; got ", a.kernel.span());
-  TW_CHECK(a.stride.empty() || a.stride.size() == axes, value, "pooling: stride needs ", axes, " numbers; got ", a.stride.span());
+  TW_CHECK(a.kernel.size() == axes, value, "pooling: kernel needs ", axes, " numbers for data of shape ", x, "; got ",
+           a.kernel.span());
+  TW_CHECK(a.stride.empty() || a.stride.size() == axes, value, "pooling: stride needs ", axes, " numbers; got ",
+           a.stride.span());
   TW_CHECK(a.pad.empty() || a.pad.size() == axes, value, "pooling: pad needs ", axes, " numbers; got ", a.pad.span());
   for (int i = 0; i < axes; ++i) {
-    TW_CHECK(a.kernel[i] > 0 && a.kernel[i] < (int64_t{1} << 31), value, "pooling: kernel must be positive; got ", a.kernel.span());
-    TW_CHECK(at(a.stride, i, 1) > 0 && at(a.stride, i, 1) < (int64_t{1} << 31), value, "pooling: stride must be positive; got ", a.stride.span());
-    TW_CHECK(at(a.pad, i, 0) >= 0 && at(a.pad, i, 0) < a.kernel[i], value, "pooling: pad must be at least 0 and smaller than the kernel ", a.kernel.span(), "; got ", a.pad.span());
-    TW_CHECK(x[i + 2] + 2 * at(a.pad, i, 0) >= a.kernel[i] || a.pooling_convention == kSame, value, "pooling: kernel ", a.kernel[i], " exceeds the padded size ", x[i + 2] + 2 * at(a.pad, i, 0), " of axis ", i + 2);
+    TW_CHECK(a.kernel[i] > 0 && a.kernel[i] < (int64_t{1} << 31), value, "pooling: kernel must be positive; got ",
+             a.kernel.span());
+    TW_CHECK(at(a.stride, i, 1) > 0 && at(a.stride, i, 1) < (int64_t{1} << 31), value,
+             "pooling: stride must be positive; got ", a.stride.span());
+    TW_CHECK(at(a.pad, i, 0) >= 0 && at(a.pad, i, 0) < a.kernel[i], value,
+             "pooling: pad must be at least 0 and smaller than the kernel ", a.kernel.span(), "; got ", a.pad.span());
+    TW_CHECK(x[i + 2] + 2 * at(a.pad, i, 0) >= a.kernel[i] || a.pooling_convention == kSame, value, "pooling: kernel ",
+             a.kernel[i], " exceeds the padded size ", x[i + 2] + 2 * at(a.pad, i, 0), " of axis ", i + 2);
   }
-  TW_CHECK(!a.p_value || (*a.p_value >= 1 && *a.p_value <= 3), value, "pooling: p_value must be 1, 2 or 3; got ", a.p_value.value_or(0));
+  TW_CHECK(!a.p_value || (*a.p_value >= 1 && *a.p_value <= 3), value, "pooling: p_value must be 1, 2 or 3; got ",
+           a.p_value.value_or(0));
 }
 
 int64_t result_size(const PoolingAttrs& a, int64_t in, int i) {
@@ -66,9 +74,11 @@ kernels::PoolShape pool_shape(const PoolingAttrs& a, std::span<const int64_t> x,
     kernel[i] = a.global_pool ? x[i + 2] : a.kernel[k];
     stride[i] = a.global_pool ? 1 : at(a.stride, k, 1);
     pad[i] = a.global_pool ? 0 : at(a.pad, k, 0);
-    if (!a.global_pool && a.pooling_convention == kSame) pad[i] = std::max<int64_t>(0, (y[i + 2] - 1) * stride[i] + kernel[i] - x[i + 2]) / 2;
+    if (!a.global_pool && a.pooling_convention == kSame)
+      pad[i] = std::max<int64_t>(0, (y[i + 2] - 1) * stride[i] + kernel[i] - x[i + 2]) / 2;
   }
-  kernels::PoolShape s = kernels::pool_shape(x[0] * x[1], x.subspan(2), y.subspan(2), {kernel, axes}, {stride, axes}, {pad, axes});
+  kernels::PoolShape s =
+      kernels::pool_shape(x[0] * x[1], x.subspan(2), y.subspan(2), {kernel, axes}, {stride, axes}, {pad, axes});
   s.p = a.p_value.value_or(2);
   return s;
 }
@@ -78,7 +88,8 @@ kernels::PoolKind kind_of(const PoolingAttrs& a) {
     case kMax: return kernels::PoolKind::max;
     case kSum: return kernels::PoolKind::sum;
     case kLp: return kernels::PoolKind::lp;
-    default: return a.count_include_pad.value_or(true) ? kernels::PoolKind::average : kernels::PoolKind::average_of_elements;
+    default:
+      return a.count_include_pad.value_or(true) ? kernels::PoolKind::average : kernels::PoolKind::average_of_elements;
   }
 }
 
@@ -89,7 +100,9 @@ inline constexpr Field kPoolingFields[] = {
     TW_ATTR(PoolingAttrs, pool_type, "What is taken of each window.", .choices = "max|avg|sum|lp"),
     TW_ATTR(PoolingAttrs, global_pool, "Takes all of each channel as one window."),
     TW_ATTR(PoolingAttrs, cudnn_off, "Accepted for compatibility."),
-    TW_ATTR(PoolingAttrs, pooling_convention, "How the size is rounded: valid down, full up, same: input size over stride.", .choices = "valid|full|same"),
+    TW_ATTR(PoolingAttrs, pooling_convention,
+            "How the size is rounded: valid down, full up, same: input size over stride.",
+            .choices = "valid|full|same"),
     TW_ATTR(PoolingAttrs, stride, "Steps of the window; empty: 1."),
     TW_ATTR(PoolingAttrs, pad, "Padding on both sides; empty: 0."),
     TW_ATTR(PoolingAttrs, p_value, "The p of lp pooling; None: 2."),
@@ -103,10 +116,13 @@ TW_OP(pooling) = whole({
     .names = {"npx.pooling", "nd.Pooling"},
     .attrs = schema<PoolingAttrs>(kPoolingFields),
     .in = {{{.name = "data", .doc = "(batch, channels, size...), one to three sizes."}}},
-    .infer = infer_rule<PoolingAttrs>([](auto& a, SigsIn in, SigsOut out) { out[0] = {result_shape(a, in[0].shape), in[0].dtype}; }),
+    .infer = infer_rule<PoolingAttrs>([](auto& a, SigsIn in, SigsOut out) {
+      out[0] = {result_shape(a, in[0].shape), in[0].dtype};
+    }),
     .types = kFloats,
     .kernel = cpu_rule<PoolingAttrs>([](auto& a, Call& c) {
-      kernels::pool_forward(c.in[0].dtype, kind_of(a), pool_shape(a, c.in[0].shape(), c.out[0].shape()), c.in[0].data, c.out[0].data);
+      kernels::pool_forward(c.in[0].dtype, kind_of(a), pool_shape(a, c.in[0].shape(), c.out[0].shape()), c.in[0].data,
+                            c.out[0].data);
     }),
     .needs = X0 | Y0,
     .grad = grad_rule<PoolingAttrs>([](auto& a, const Grad& g) -> Vals {
@@ -117,23 +133,29 @@ TW_OP(pooling) = whole({
       Val x = g.x(0), y = g.y(), p = Val(a.p_value.value_or(2) - 1);
       return {apply(op_pooling_grad, spread, {g.dy() / power(y, p), x, y}) * power(x, p)};
     }),
-    .samples = {{{.in = {{{2, 3, 6, 5}}}, .attrs = "kernel=(2, 2), stride=(2, 2)"}, {.in = {{{2, 3, 7}}}, .attrs = "kernel=(3,), pool_type=avg, stride=(2,), pad=(1,), pooling_convention=full"},
-                 {.in = {{{1, 2, 4, 4, 4}}}, .attrs = "kernel=(2, 2, 2), pool_type=sum"}, {.in = {{{2, 3, 5, 5}}}, .attrs = "pool_type=avg, global_pool=True"},
+    .samples = {{{.in = {{{2, 3, 6, 5}}}, .attrs = "kernel=(2, 2), stride=(2, 2)"},
+                 {.in = {{{2, 3, 7}}},
+                  .attrs = "kernel=(3,), pool_type=avg, stride=(2,), pad=(1,), pooling_convention=full"},
+                 {.in = {{{1, 2, 4, 4, 4}}}, .attrs = "kernel=(2, 2, 2), pool_type=sum"},
+                 {.in = {{{2, 3, 5, 5}}}, .attrs = "pool_type=avg, global_pool=True"},
                  {.in = {{{{2, 3, 5, 5}, Domain::positive}}}, .attrs = "kernel=(2, 2), pool_type=lp"}}},
 });
 
 TW_OP(pooling_grad) = whole({
     .name = "pooling_grad",
-    .doc = "The gradient of pooling by its data x, from dy and the result y; a maximum's goes to the first of its window.",
+    .doc =
+        "The gradient of pooling by its data x, from dy and the result y; a maximum's goes to the first of its window.",
     .attrs = schema<PoolingAttrs>(kPoolingFields),
     .in = {{{.name = "dy"}, {.name = "x"}, {.name = "y"}}},
     .infer = infer_rule<PoolingAttrs>([](auto& a, SigsIn in, SigsOut out) {
-      TW_CHECK(result_shape(a, in[1].shape) == in[0].shape, value, "pooling_grad: dy has shape ", in[0].shape, " for data of shape ", in[1].shape);
+      TW_CHECK(result_shape(a, in[1].shape) == in[0].shape, value, "pooling_grad: dy has shape ", in[0].shape,
+               " for data of shape ", in[1].shape);
       out[0] = {in[1].shape, in[0].dtype};
     }),
     .types = kFloats,
     .kernel = cpu_rule<PoolingAttrs>([](auto& a, Call& c) {
-      kernels::pool_backward(c.in[0].dtype, kind_of(a), pool_shape(a, c.in[1].shape(), c.in[0].shape()), c.in[1].data, c.in[2].data, c.in[0].data, c.out[0].data);
+      kernels::pool_backward(c.in[0].dtype, kind_of(a), pool_shape(a, c.in[1].shape(), c.in[0].shape()), c.in[1].data,
+                             c.in[2].data, c.in[0].data, c.out[0].data);
     }),
     .same_dtype = true,
     .needs = X0 | X1 | X2,
@@ -142,7 +164,9 @@ TW_OP(pooling_grad) = whole({
       if (a.pool_type == kMax) return {apply(op_pooling_pick, a, {g.dy(), g.x(1)}), Val(), Val()};
       return {apply(op_pooling, a, {g.dy()}), Val(), Val()};
     }),
-    .samples = {{{.in = {{{2, 3, 3, 2}, {2, 3, 6, 5}, {2, 3, 3, 2}}}, .attrs = "kernel=(2, 2), stride=(2, 2)", .smooth = false}}},
+    .samples = {{{.in = {{{2, 3, 3, 2}, {2, 3, 6, 5}, {2, 3, 3, 2}}},
+                  .attrs = "kernel=(2, 2), stride=(2, 2)",
+                  .smooth = false}}},
 });
 
 TW_OP(pooling_pick) = whole({
@@ -151,16 +175,20 @@ TW_OP(pooling_pick) = whole({
     .attrs = schema<PoolingAttrs>(kPoolingFields),
     .in = {{{.name = "h"}, {.name = "x"}}},
     .infer = infer_rule<PoolingAttrs>([](auto& a, SigsIn in, SigsOut out) {
-      TW_CHECK(in[0].shape == in[1].shape, value, "pooling_pick: h and x must have one shape; got ", in[0].shape, " and ", in[1].shape);
+      TW_CHECK(in[0].shape == in[1].shape, value, "pooling_pick: h and x must have one shape; got ", in[0].shape,
+               " and ", in[1].shape);
       out[0] = {result_shape(a, in[1].shape), in[0].dtype};
     }),
     .types = kFloats,
     .kernel = cpu_rule<PoolingAttrs>([](auto& a, Call& c) {
-      kernels::pool_pick(c.in[0].dtype, pool_shape(a, c.in[1].shape(), c.out[0].shape()), c.in[1].data, c.in[0].data, c.out[0].data);
+      kernels::pool_pick(c.in[0].dtype, pool_shape(a, c.in[1].shape(), c.out[0].shape()), c.in[1].data, c.in[0].data,
+                         c.out[0].data);
     }),
     .same_dtype = true,
     .needs = X1,
-    .grad = grad_rule<PoolingAttrs>([](auto& a, const Grad& g) -> Vals { return {apply(op_pooling_grad, a, {g.dy(), g.x(1), g.dy()}), Val()}; }),
+    .grad = grad_rule<PoolingAttrs>([](auto& a, const Grad& g) -> Vals {
+      return {apply(op_pooling_grad, a, {g.dy(), g.x(1), g.dy()}), Val()};
+    }),
     .samples = {{{.in = {{{2, 3, 6, 5}, {2, 3, 6, 5}}}, .attrs = "kernel=(2, 2), stride=(2, 2)", .smooth = false}}},
 });
 

@@ -37,7 +37,8 @@ void infer_softmax(const SoftmaxAttrs& a, SigsIn in, SigsOut out, const char* wh
   if (a.use_length) {
     Shape rows = in[0].shape;
     rows.erase(normalize_axis(a.axis, in[0].rank(), who));
-    TW_CHECK(in[1].shape == rows, value, who, ": length must have shape ", rows, " (data without the axis); got ", in[1].shape);
+    TW_CHECK(in[1].shape == rows, value, who, ": length must have shape ", rows, " (data without the axis); got ",
+             in[1].shape);
   }
   DType t = a.dtype.value_or(in[0].dtype);
   out[0] = {in[0].shape, is_floating(t) ? t : default_float()};
@@ -73,15 +74,20 @@ TW_OP(softmax) = whole({
     .doc = "Maps data to positive values that sum to one along `axis`: exp(x - max) / sum(exp(x - max)).",
     .names = {"npx.softmax", "nd.softmax"},
     .attrs = schema<SoftmaxAttrs>(kSoftmaxFields),
-    .in = {{{.name = "data"}, {.name = "length", .kind = SlotKind::optional, .doc = "Valid elements per row, integers."}}},
+    .in = {{{.name = "data"},
+            {.name = "length", .kind = SlotKind::optional, .doc = "Valid elements per row, integers."}}},
     .infer = infer_rule<SoftmaxAttrs>([](auto& a, SigsIn in, SigsOut out) { infer_softmax(a, in, out, "softmax"); }),
     .types = kAll,
     .kernel = cpu_rule<SoftmaxAttrs>([](auto& a, Call& c) { run_softmax(a, c, false, "softmax"); }),
     .needs = Y0,
-    .grad = grad_rule<SoftmaxAttrs>([](auto& a, const Grad& g) -> Vals { return {apply(op_softmax_grad, a, {g.y(), g.dy()})}; }),
+    .grad = grad_rule<SoftmaxAttrs>([](auto& a, const Grad& g) -> Vals {
+      return {apply(op_softmax_grad, a, {g.y(), g.dy()})};
+    }),
     .inplace = {{{0, 0}}},
     .fuse = Fusion::reduce_last,
-    .samples = {{{.in = {{{4, 7}}}}, {.in = {{{2, 3, 4}}}, .attrs = "axis=1, temperature=2.0"}, {.in = {{{2, 4}, SampleInput({2}, Domain::index, 5)}}, .attrs = "use_length=True"}}},
+    .samples = {{{.in = {{{4, 7}}}},
+                 {.in = {{{2, 3, 4}}}, .attrs = "axis=1, temperature=2.0"},
+                 {.in = {{{2, 4}, SampleInput({2}, Domain::index, 5)}}, .attrs = "use_length=True"}}},
 });
 
 TW_OP(log_softmax) = whole({
@@ -89,12 +95,17 @@ TW_OP(log_softmax) = whole({
     .doc = "The logarithm of softmax, computed directly: x - max - log(sum(exp(x - max))).",
     .names = {"npx.log_softmax", "nd.log_softmax"},
     .attrs = schema<SoftmaxAttrs>(kSoftmaxFields),
-    .in = {{{.name = "data"}, {.name = "length", .kind = SlotKind::optional, .doc = "Valid elements per row, integers."}}},
-    .infer = infer_rule<SoftmaxAttrs>([](auto& a, SigsIn in, SigsOut out) { infer_softmax(a, in, out, "log_softmax"); }),
+    .in = {{{.name = "data"},
+            {.name = "length", .kind = SlotKind::optional, .doc = "Valid elements per row, integers."}}},
+    .infer = infer_rule<SoftmaxAttrs>([](auto& a, SigsIn in, SigsOut out) {
+      infer_softmax(a, in, out, "log_softmax");
+    }),
     .types = kAll,
     .kernel = cpu_rule<SoftmaxAttrs>([](auto& a, Call& c) { run_softmax(a, c, true, "log_softmax"); }),
     .needs = Y0,
-    .grad = grad_rule<SoftmaxAttrs>([](auto& a, const Grad& g) -> Vals { return {apply(op_log_softmax_grad, a, {g.y(), g.dy()})}; }),
+    .grad = grad_rule<SoftmaxAttrs>([](auto& a, const Grad& g) -> Vals {
+      return {apply(op_log_softmax_grad, a, {g.y(), g.dy()})};
+    }),
     .inplace = {{{0, 0}}},
     .fuse = Fusion::reduce_last,
     .samples = {{{.in = {{{4, 7}}}}, {.in = {{{2, 3, 4}}}, .attrs = "axis=1, temperature=2.0"}}},
@@ -114,7 +125,8 @@ TW_OP(softmax_grad) = whole({
     .types = kFloats,
     .kernel = cpu_rule<SoftmaxAttrs>([](auto& a, Call& c) {
       Around around(c.in[0], a.axis, "softmax");
-      kernels::softmax_backward(around.shape, false, a.temperature.value_or(1.0), c.in[0].data, c.in[1].data, c.out[0].data);
+      kernels::softmax_backward(around.shape, false, a.temperature.value_or(1.0), c.in[0].data, c.in[1].data,
+                                c.out[0].data);
     }),
     .same_dtype = true,
     .needs = X0 | X1,
@@ -136,7 +148,8 @@ TW_OP(log_softmax_grad) = whole({
     .types = kFloats,
     .kernel = cpu_rule<SoftmaxAttrs>([](auto& a, Call& c) {
       Around around(c.in[0], a.axis, "log_softmax");
-      kernels::softmax_backward(around.shape, true, a.temperature.value_or(1.0), c.in[0].data, c.in[1].data, c.out[0].data);
+      kernels::softmax_backward(around.shape, true, a.temperature.value_or(1.0), c.in[0].data, c.in[1].data,
+                                c.out[0].data);
     }),
     .same_dtype = true,
     .needs = X0 | X1,
@@ -156,7 +169,8 @@ struct MaskedAttrs {
 inline constexpr Field kMaskedFields[] = {
     TW_ATTR(MaskedAttrs, axis, "Axis that sums to one over the true elements."),
     TW_ATTR(MaskedAttrs, temperature, "Divides the data first; None: 1."),
-    TW_ATTR(MaskedAttrs, normalize, "Accepted for compatibility: the maximum is always taken off.", .keyword_only = true),
+    TW_ATTR(MaskedAttrs, normalize, "Accepted for compatibility: the maximum is always taken off.",
+            .keyword_only = true),
 };
 static void run_masked(const MaskedAttrs& a, Call& c, bool log, const char* who) {
   const Buffer& y = c.out[0];
@@ -165,14 +179,16 @@ static void run_masked(const MaskedAttrs& a, Call& c, bool log, const char* who)
   std::vector<uint8_t> mask(static_cast<size_t>(y.size));  // broadcast to the data
   int64_t strides[kMaxRank];
   contiguous_strides(y.shape(), strides);
-  kernels::convert(c.in[1].dtype, DType::bool_, y.shape(), c.in[1].data, Strides(c.in[1], y.shape()), mask.data(), {strides, y.rank});
+  kernels::convert(c.in[1].dtype, DType::bool_, y.shape(), c.in[1].data, Strides(c.in[1], y.shape()), mask.data(),
+                   {strides, y.rank});
   kernels::SoftmaxMask limit;
   limit.mask = mask.data();
   kernels::softmax(around.shape, log, a.temperature.value_or(1.0), limit, y.data, y.data);
 }
 static void infer_masked(const MaskedAttrs& a, SigsIn in, SigsOut out, const char* who) {
   normalize_axis(a.axis, in[0].rank(), who);
-  TW_CHECK(broadcast(in[0].shape, in[1].shape, who) == in[0].shape, value, who, ": mask of shape ", in[1].shape, " does not broadcast to data of shape ", in[0].shape);
+  TW_CHECK(broadcast(in[0].shape, in[1].shape, who) == in[0].shape, value, who, ": mask of shape ", in[1].shape,
+           " does not broadcast to data of shape ", in[0].shape);
   out[0] = {in[0].shape, in[0].dtype};
 }
 
@@ -182,7 +198,9 @@ TW_OP(masked_softmax) = whole({
     .names = {"npx.masked_softmax"},
     .attrs = schema<MaskedAttrs>(kMaskedFields),
     .in = {{{.name = "data"}, {.name = "mask", .doc = "Bool, broadcast to the data."}}},
-    .infer = infer_rule<MaskedAttrs>([](auto& a, SigsIn in, SigsOut out) { infer_masked(a, in, out, "masked_softmax"); }),
+    .infer = infer_rule<MaskedAttrs>([](auto& a, SigsIn in, SigsOut out) {
+      infer_masked(a, in, out, "masked_softmax");
+    }),
     .types = kFloats,
     .kernel = cpu_rule<MaskedAttrs>([](auto& a, Call& c) { run_masked(a, c, false, "masked_softmax"); }),
     .needs = Y0,
@@ -198,7 +216,9 @@ TW_OP(masked_log_softmax) = whole({
     .names = {"npx.masked_log_softmax"},
     .attrs = schema<MaskedAttrs>(kMaskedFields),
     .in = {{{.name = "data"}, {.name = "mask", .doc = "Bool, broadcast to the data."}}},
-    .infer = infer_rule<MaskedAttrs>([](auto& a, SigsIn in, SigsOut out) { infer_masked(a, in, out, "masked_log_softmax"); }),
+    .infer = infer_rule<MaskedAttrs>([](auto& a, SigsIn in, SigsOut out) {
+      infer_masked(a, in, out, "masked_log_softmax");
+    }),
     .types = kFloats,
     .kernel = cpu_rule<MaskedAttrs>([](auto& a, Call& c) { run_masked(a, c, true, "masked_log_softmax"); }),
     .needs = X1 | Y0,

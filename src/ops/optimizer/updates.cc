@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "base/parallel.h"
-
 #include "ops/forms.h"
 
 namespace twibil::ops {
@@ -23,7 +22,8 @@ struct AdaGradAttrs {
   double lr = 0.01, epsilon = 1e-7, wd = 0, rescale_grad = 1, clip_gradient = -1;
 };
 struct RmsPropAttrs {
-  double lr = 0.001, rho = 0.9, momentum = 0.9, epsilon = 1e-8, wd = 0, rescale_grad = 1, clip_gradient = -1, clip_weights = -1;
+  double lr = 0.001, rho = 0.9, momentum = 0.9, epsilon = 1e-8, wd = 0, rescale_grad = 1, clip_gradient = -1,
+         clip_weights = -1;
 };
 struct AdaDeltaAttrs {
   double lr = 1, rho = 0.9, epsilon = 1e-5, wd = 0, rescale_grad = 1, clip_gradient = -1;
@@ -36,22 +36,24 @@ constexpr const char* kClip = "Bound of the rescaled gradient's elements; 0 or l
 constexpr const char* kNoGrad = "it changes weights in place";
 
 /// step(w, g, states...) for every element, in the weight's dtype (halves: float32).
-template <class A, class F>
-void update(const A& a, Call& c, F step) {
+template <class A, class F> void update(const A& a, Call& c, F step) {
   const Buffer& w = c.out[0];
   dispatch(w.dtype, [&]<class T>() {
     if constexpr (std::is_integral_v<T>) return;
     else {
       using C = std::conditional_t<std::is_same_v<T, double>, double, float>;
       C rescale = static_cast<C>(a.rescale_grad), clip = static_cast<C>(a.clip_gradient), wd = static_cast<C>(a.wd);
-      T *weight = w.as<T>(), *s0 = c.out.size() > 1 ? c.out[1].template as<T>() : nullptr, *s1 = c.out.size() > 2 ? c.out[2].template as<T>() : nullptr, *s2 = c.out.size() > 3 ? c.out[3].template as<T>() : nullptr;
+      T *weight = w.as<T>(), *s0 = c.out.size() > 1 ? c.out[1].template as<T>() : nullptr,
+        *s1 = c.out.size() > 2 ? c.out[2].template as<T>() : nullptr,
+        *s2 = c.out.size() > 3 ? c.out[3].template as<T>() : nullptr;
       const T* grad = c.in[1].template as<T>();
       parallel_for(w.size, 65536, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) {
           C x = static_cast<C>(weight[i]), g = static_cast<C>(grad[i]) * rescale;
           if (clip > 0) g = std::min(std::max(g, -clip), clip);
           g += wd * x;
-          C state[3] = {s0 ? static_cast<C>(s0[i]) : C(0), s1 ? static_cast<C>(s1[i]) : C(0), s2 ? static_cast<C>(s2[i]) : C(0)};
+          C state[3] = {s0 ? static_cast<C>(s0[i]) : C(0), s1 ? static_cast<C>(s1[i]) : C(0),
+                        s2 ? static_cast<C>(s2[i]) : C(0)};
           step(x, g, state);
           weight[i] = T(x);
           if (s0) s0[i] = T(state[0]);
@@ -63,22 +65,31 @@ void update(const A& a, Call& c, F step) {
   });
 }
 
-template <int states>
-void infer_update(SigsIn in, SigsOut out) {
-  TW_CHECK(in[1].shape == in[0].shape, value, "the gradient must have the weight's shape ", in[0].shape, "; got ", in[1].shape);
+template <int states> void infer_update(SigsIn in, SigsOut out) {
+  TW_CHECK(in[1].shape == in[0].shape, value, "the gradient must have the weight's shape ", in[0].shape, "; got ",
+           in[1].shape);
   out[0] = in[0];
   for (int k = 0; k < states; ++k) {
     const Sig& s = in[static_cast<size_t>(k + 2)];
-    TW_CHECK(s.shape == in[0].shape && s.dtype == in[0].dtype, value, "state ", k, " must have the weight's shape and dtype; got ", s);
+    TW_CHECK(s.shape == in[0].shape && s.dtype == in[0].dtype, value, "state ", k,
+             " must have the weight's shape and dtype; got ", s);
     out[static_cast<size_t>(k + 1)] = s;
   }
 }
 
 }  // namespace
 
-inline constexpr Field kSgdFields[] = {TW_ATTR(SgdAttrs, lr, kLr, .required = true), TW_ATTR(SgdAttrs, wd, kWd), TW_ATTR(SgdAttrs, rescale_grad, kRescale), TW_ATTR(SgdAttrs, clip_gradient, kClip), TW_ATTR(SgdAttrs, lazy_update, "Accepted for compatibility.")};
-inline constexpr Field kMomentumFields[] = {TW_ATTR(SgdAttrs, lr, kLr, .required = true), TW_ATTR(SgdAttrs, momentum, "How much of the last step is kept."), TW_ATTR(SgdAttrs, wd, kWd), TW_ATTR(SgdAttrs, rescale_grad, kRescale), TW_ATTR(SgdAttrs, clip_gradient, kClip), TW_ATTR(SgdAttrs, lazy_update, "Accepted for compatibility.")};
-#define TW_WEIGHT {.name = "weight", .kind = SlotKind::aux}, {.name = "grad"}
+inline constexpr Field kSgdFields[] = {
+    TW_ATTR(SgdAttrs, lr, kLr, .required = true), TW_ATTR(SgdAttrs, wd, kWd), TW_ATTR(SgdAttrs, rescale_grad, kRescale),
+    TW_ATTR(SgdAttrs, clip_gradient, kClip), TW_ATTR(SgdAttrs, lazy_update, "Accepted for compatibility.")};
+inline constexpr Field kMomentumFields[] = {TW_ATTR(SgdAttrs, lr, kLr, .required = true),
+                                            TW_ATTR(SgdAttrs, momentum, "How much of the last step is kept."),
+                                            TW_ATTR(SgdAttrs, wd, kWd),
+                                            TW_ATTR(SgdAttrs, rescale_grad, kRescale),
+                                            TW_ATTR(SgdAttrs, clip_gradient, kClip),
+                                            TW_ATTR(SgdAttrs, lazy_update, "Accepted for compatibility.")};
+#define TW_WEIGHT \
+  {.name = "weight", .kind = SlotKind::aux}, { .name = "grad" }
 
 TW_OP(sgd_update) = whole({
     .name = "sgd_update",
@@ -141,11 +152,19 @@ TW_OP(nag_mom_update) = whole({
     .samples = {{{.in = {{{3, 4}, {3, 4}, {3, 4}}}, .attrs = "lr=0.1, momentum=0.9"}}},
 });
 
-inline constexpr Field kAdamFields[] = {TW_ATTR(AdamAttrs, lr, "Learning rate, with the bias correction of the step in it.", .required = true), TW_ATTR(AdamAttrs, beta1, "Decay of the mean."), TW_ATTR(AdamAttrs, beta2, "Decay of the mean square."), TW_ATTR(AdamAttrs, epsilon, "Added to the root."),
-                                        TW_ATTR(AdamAttrs, wd, kWd), TW_ATTR(AdamAttrs, rescale_grad, kRescale), TW_ATTR(AdamAttrs, clip_gradient, kClip), TW_ATTR(AdamAttrs, lazy_update, "Accepted for compatibility.")};
+inline constexpr Field kAdamFields[] = {
+    TW_ATTR(AdamAttrs, lr, "Learning rate, with the bias correction of the step in it.", .required = true),
+    TW_ATTR(AdamAttrs, beta1, "Decay of the mean."),
+    TW_ATTR(AdamAttrs, beta2, "Decay of the mean square."),
+    TW_ATTR(AdamAttrs, epsilon, "Added to the root."),
+    TW_ATTR(AdamAttrs, wd, kWd),
+    TW_ATTR(AdamAttrs, rescale_grad, kRescale),
+    TW_ATTR(AdamAttrs, clip_gradient, kClip),
+    TW_ATTR(AdamAttrs, lazy_update, "Accepted for compatibility.")};
 TW_OP(adam_update) = whole({
     .name = "adam_update",
-    .doc = "mean = beta1 mean + (1 - beta1) g; var = beta2 var + (1 - beta2) g^2; weight -= lr mean / (sqrt(var) + epsilon). Kingma and Ba, 2014.",
+    .doc = "mean = beta1 mean + (1 - beta1) g; var = beta2 var + (1 - beta2) g^2; weight -= lr mean / (sqrt(var) + "
+           "epsilon). Kingma and Ba, 2014.",
     .names = {"npx.adam_update", "nd.adam_update"},
     .attrs = schema<AdamAttrs>(kAdamFields),
     .in = {{TW_WEIGHT, {.name = "mean", .kind = SlotKind::aux}, {.name = "var", .kind = SlotKind::aux}}},
@@ -168,7 +187,10 @@ TW_OP(adam_update) = whole({
     .samples = {{{.in = {{{3, 4}, {3, 4}, {3, 4}, {{3, 4}, Domain::positive}}}, .attrs = "lr=0.1"}}},
 });
 
-inline constexpr Field kAdaGradFields[] = {TW_ATTR(AdaGradAttrs, lr, kLr, .required = true), TW_ATTR(AdaGradAttrs, epsilon, "Added to the root."), TW_ATTR(AdaGradAttrs, wd, kWd), TW_ATTR(AdaGradAttrs, rescale_grad, kRescale), TW_ATTR(AdaGradAttrs, clip_gradient, kClip)};
+inline constexpr Field kAdaGradFields[] = {
+    TW_ATTR(AdaGradAttrs, lr, kLr, .required = true), TW_ATTR(AdaGradAttrs, epsilon, "Added to the root."),
+    TW_ATTR(AdaGradAttrs, wd, kWd), TW_ATTR(AdaGradAttrs, rescale_grad, kRescale),
+    TW_ATTR(AdaGradAttrs, clip_gradient, kClip)};
 TW_OP(adagrad_update) = whole({
     .name = "adagrad_update",
     .doc = "history += g^2; weight -= lr g / (sqrt(history) + epsilon). Duchi et al., 2011.",
@@ -192,11 +214,24 @@ TW_OP(adagrad_update) = whole({
     .samples = {{{.in = {{{3, 4}, {3, 4}, {{3, 4}, Domain::positive}}}, .attrs = "lr=0.1"}}},
 });
 
-inline constexpr Field kRmsPropFields[] = {TW_ATTR(RmsPropAttrs, lr, kLr, .required = true), TW_ATTR(RmsPropAttrs, rho, "Decay of the means.", .renames = "gamma1"), TW_ATTR(RmsPropAttrs, epsilon, "Added under the root."),
-                                           TW_ATTR(RmsPropAttrs, wd, kWd), TW_ATTR(RmsPropAttrs, rescale_grad, kRescale), TW_ATTR(RmsPropAttrs, clip_gradient, kClip), TW_ATTR(RmsPropAttrs, clip_weights, "Bound of the weights; 0 or less: none.")};
-inline constexpr Field kRmsPropAlexFields[] = {kRmsPropFields[0], kRmsPropFields[1], TW_ATTR(RmsPropAttrs, momentum, "How much of the last step is kept.", .renames = "gamma2"), kRmsPropFields[2], kRmsPropFields[3], kRmsPropFields[4], kRmsPropFields[5], kRmsPropFields[6]};
-template <class C>
-static void bound_weight(C& x, double limit) {
+inline constexpr Field kRmsPropFields[] = {
+    TW_ATTR(RmsPropAttrs, lr, kLr, .required = true),
+    TW_ATTR(RmsPropAttrs, rho, "Decay of the means.", .renames = "gamma1"),
+    TW_ATTR(RmsPropAttrs, epsilon, "Added under the root."),
+    TW_ATTR(RmsPropAttrs, wd, kWd),
+    TW_ATTR(RmsPropAttrs, rescale_grad, kRescale),
+    TW_ATTR(RmsPropAttrs, clip_gradient, kClip),
+    TW_ATTR(RmsPropAttrs, clip_weights, "Bound of the weights; 0 or less: none.")};
+inline constexpr Field kRmsPropAlexFields[] = {
+    kRmsPropFields[0],
+    kRmsPropFields[1],
+    TW_ATTR(RmsPropAttrs, momentum, "How much of the last step is kept.", .renames = "gamma2"),
+    kRmsPropFields[2],
+    kRmsPropFields[3],
+    kRmsPropFields[4],
+    kRmsPropFields[5],
+    kRmsPropFields[6]};
+template <class C> static void bound_weight(C& x, double limit) {
   if (limit > 0) x = std::min(std::max(x, static_cast<C>(-limit)), static_cast<C>(limit));
 }
 TW_OP(rmsprop_update) = whole({
@@ -225,10 +260,14 @@ TW_OP(rmsprop_update) = whole({
 });
 TW_OP(rmspropalex_update) = whole({
     .name = "rmspropalex_update",
-    .doc = "RMSProp around the mean, with momentum: delta = momentum delta - lr g / sqrt(n - mean^2 + epsilon); weight += delta. Graves, 2013.",
+    .doc = "RMSProp around the mean, with momentum: delta = momentum delta - lr g / sqrt(n - mean^2 + epsilon); weight "
+           "+= delta. Graves, 2013.",
     .names = {"npx.rmspropalex_update", "nd.rmspropalex_update"},
     .attrs = schema<RmsPropAttrs>(kRmsPropAlexFields),
-    .in = {{TW_WEIGHT, {.name = "n", .kind = SlotKind::aux}, {.name = "g", .kind = SlotKind::aux}, {.name = "delta", .kind = SlotKind::aux}}},
+    .in = {{TW_WEIGHT,
+            {.name = "n", .kind = SlotKind::aux},
+            {.name = "g", .kind = SlotKind::aux},
+            {.name = "delta", .kind = SlotKind::aux}}},
     .out = {{"weight", "n", "g", "delta"}},
     .visible = 1,
     .infer = infer_rule<RmsPropAttrs>([](auto&, SigsIn in, SigsOut out) { infer_update<3>(in, out); }),
@@ -239,7 +278,8 @@ TW_OP(rmspropalex_update) = whole({
         C rho = static_cast<C>(a.rho);
         s[0] = rho * s[0] + (1 - rho) * g * g;
         s[1] = rho * s[1] + (1 - rho) * g;
-        s[2] = static_cast<C>(a.momentum) * s[2] - static_cast<C>(a.lr) * g / std::sqrt(s[0] - s[1] * s[1] + static_cast<C>(a.epsilon));
+        s[2] = static_cast<C>(a.momentum) * s[2] -
+               static_cast<C>(a.lr) * g / std::sqrt(s[0] - s[1] * s[1] + static_cast<C>(a.epsilon));
         x += s[2];
         bound_weight(x, a.clip_weights);
       });
@@ -247,13 +287,20 @@ TW_OP(rmspropalex_update) = whole({
     .same_dtype = true,
     .no_grad = kNoGrad,
     .updates = {{{0, 0}, {1, 2}, {2, 3}, {3, 4}}},
-    .samples = {{{.in = {{{3, 4}, {3, 4}, {{3, 4}, Domain::above_one}, {{3, 4}, Domain::unit}, {3, 4}}}, .attrs = "lr=0.1"}}},
+    .samples = {{{.in = {{{3, 4}, {3, 4}, {{3, 4}, Domain::above_one}, {{3, 4}, Domain::unit}, {3, 4}}},
+                  .attrs = "lr=0.1"}}},
 });
 
-inline constexpr Field kAdaDeltaFields[] = {TW_ATTR(AdaDeltaAttrs, lr, kLr), TW_ATTR(AdaDeltaAttrs, rho, "Decay of the means."), TW_ATTR(AdaDeltaAttrs, epsilon, "Added under the roots."), TW_ATTR(AdaDeltaAttrs, wd, kWd), TW_ATTR(AdaDeltaAttrs, rescale_grad, kRescale), TW_ATTR(AdaDeltaAttrs, clip_gradient, kClip)};
+inline constexpr Field kAdaDeltaFields[] = {TW_ATTR(AdaDeltaAttrs, lr, kLr),
+                                            TW_ATTR(AdaDeltaAttrs, rho, "Decay of the means."),
+                                            TW_ATTR(AdaDeltaAttrs, epsilon, "Added under the roots."),
+                                            TW_ATTR(AdaDeltaAttrs, wd, kWd),
+                                            TW_ATTR(AdaDeltaAttrs, rescale_grad, kRescale),
+                                            TW_ATTR(AdaDeltaAttrs, clip_gradient, kClip)};
 TW_OP(adadelta_update) = whole({
     .name = "adadelta_update",
-    .doc = "acc_g = rho acc_g + (1 - rho) g^2; d = sqrt((acc_delta + eps) / (acc_g + eps)) g; acc_delta = rho acc_delta + (1 - rho) d^2; weight -= lr d. Zeiler, 2012.",
+    .doc = "acc_g = rho acc_g + (1 - rho) g^2; d = sqrt((acc_delta + eps) / (acc_g + eps)) g; acc_delta = rho "
+           "acc_delta + (1 - rho) d^2; weight -= lr d. Zeiler, 2012.",
     .names = {"npx.adadelta_update", "nd.adadelta_update"},
     .attrs = schema<AdaDeltaAttrs>(kAdaDeltaFields),
     .in = {{TW_WEIGHT, {.name = "acc_g", .kind = SlotKind::aux}, {.name = "acc_delta", .kind = SlotKind::aux}}},
@@ -274,7 +321,8 @@ TW_OP(adadelta_update) = whole({
     .same_dtype = true,
     .no_grad = kNoGrad,
     .updates = {{{0, 0}, {1, 2}, {2, 3}}},
-    .samples = {{{.in = {{{3, 4}, {3, 4}, {{3, 4}, Domain::positive}, {{3, 4}, Domain::positive}}}, .attrs = "rho=0.9"}}},
+    .samples = {{{.in = {{{3, 4}, {3, 4}, {{3, 4}, Domain::positive}, {{3, 4}, Domain::positive}}},
+                  .attrs = "rho=0.9"}}},
 });
 
 }  // namespace twibil::ops

@@ -61,22 +61,30 @@ constexpr const char* kDTypeDoc = "dtype of the result; float32 when None.";
 
 }  // namespace
 
-inline constexpr Field kUniformFields[] = {TW_ATTR(RangeAttrs, low, "Least number."), TW_ATTR(RangeAttrs, high, "End, not included."), TW_ATTR(RangeAttrs, size, kSizeDoc, .renames = "shape"), TW_ATTR(RangeAttrs, dtype, kDTypeDoc)};
+inline constexpr Field kUniformFields[] = {
+    TW_ATTR(RangeAttrs, low, "Least number."), TW_ATTR(RangeAttrs, high, "End, not included."),
+    TW_ATTR(RangeAttrs, size, kSizeDoc, .renames = "shape"), TW_ATTR(RangeAttrs, dtype, kDTypeDoc)};
 TW_OP(random_uniform) = whole({
     .name = "random_uniform",
     .doc = "Numbers evenly distributed over [low, high).",
     .names = {"np.random.uniform", "nd.random_uniform"},
     .attrs = schema<RangeAttrs>(kUniformFields),
-    .infer = infer_rule<RangeAttrs>([](auto& a, SigsIn, SigsOut out) { out[0] = {shape_of(a.size), a.dtype.value_or(default_float())}; }),
+    .infer = infer_rule<RangeAttrs>([](auto& a, SigsIn, SigsOut out) {
+      out[0] = {shape_of(a.size), a.dtype.value_or(default_float())};
+    }),
     .types = kFloats,
-    .kernel = cpu_rule<RangeAttrs>([](auto& a, Call& c) { kernels::random_uniform(stream(c), c.out[0].dtype, c.out[0].size, c.out[0].data, a.low, a.high); }),
+    .kernel = cpu_rule<RangeAttrs>([](auto& a, Call& c) {
+      kernels::random_uniform(stream(c), c.out[0].dtype, c.out[0].size, c.out[0].data, a.low, a.high);
+    }),
     .no_grad = kNoInput,
     .random = true,
     .creates = true,
     .samples = {{{.attrs = "low=-1.0, high=2.0, size=(3, 4)"}}},
 });
 
-inline constexpr Field kNormalFields[] = {TW_ATTR(NormalAttrs, loc, "Mean."), TW_ATTR(NormalAttrs, scale, "Standard deviation, not negative."), TW_ATTR(NormalAttrs, size, kSizeDoc, .renames = "shape"), TW_ATTR(NormalAttrs, dtype, kDTypeDoc)};
+inline constexpr Field kNormalFields[] = {
+    TW_ATTR(NormalAttrs, loc, "Mean."), TW_ATTR(NormalAttrs, scale, "Standard deviation, not negative."),
+    TW_ATTR(NormalAttrs, size, kSizeDoc, .renames = "shape"), TW_ATTR(NormalAttrs, dtype, kDTypeDoc)};
 TW_OP(random_normal) = whole({
     .name = "random_normal",
     .doc = "Normally distributed numbers.",
@@ -87,14 +95,19 @@ TW_OP(random_normal) = whole({
       out[0] = {shape_of(a.size), a.dtype.value_or(default_float())};
     }),
     .types = kFloats,
-    .kernel = cpu_rule<NormalAttrs>([](auto& a, Call& c) { kernels::random_normal(stream(c), c.out[0].dtype, c.out[0].size, c.out[0].data, a.loc, a.scale); }),
+    .kernel = cpu_rule<NormalAttrs>([](auto& a, Call& c) {
+      kernels::random_normal(stream(c), c.out[0].dtype, c.out[0].size, c.out[0].data, a.loc, a.scale);
+    }),
     .no_grad = kNoInput,
     .random = true,
     .creates = true,
     .samples = {{{.attrs = "loc=1.0, scale=2.0, size=(3, 4)"}}},
 });
 
-inline constexpr Field kRandintFields[] = {TW_ATTR(RandintAttrs, low, "Least number; with high None the end, from 0.", .required = true), TW_ATTR(RandintAttrs, high, "End, not included."), TW_ATTR(RandintAttrs, size, kSizeDoc, .renames = "shape"), TW_ATTR(RandintAttrs, dtype, "dtype of the result; int64 when None.")};
+inline constexpr Field kRandintFields[] = {
+    TW_ATTR(RandintAttrs, low, "Least number; with high None the end, from 0.", .required = true),
+    TW_ATTR(RandintAttrs, high, "End, not included."), TW_ATTR(RandintAttrs, size, kSizeDoc, .renames = "shape"),
+    TW_ATTR(RandintAttrs, dtype, "dtype of the result; int64 when None.")};
 TW_OP(random_randint) = whole({
     .name = "random_randint",
     .doc = "Whole numbers from low to high - 1, each as likely as the others.",
@@ -116,7 +129,9 @@ TW_OP(random_randint) = whole({
     .samples = {{{.attrs = "low=2, high=9, size=(3, 4)"}}},
 });
 
-inline constexpr Field kBernoulliFields[] = {TW_ATTR(BernoulliAttrs, prob, "Probability of 1."), TW_ATTR(BernoulliAttrs, size, kSizeDoc, .renames = "shape"), TW_ATTR(BernoulliAttrs, dtype, kDTypeDoc)};
+inline constexpr Field kBernoulliFields[] = {TW_ATTR(BernoulliAttrs, prob, "Probability of 1."),
+                                             TW_ATTR(BernoulliAttrs, size, kSizeDoc, .renames = "shape"),
+                                             TW_ATTR(BernoulliAttrs, dtype, kDTypeDoc)};
 TW_OP(random_bernoulli) = whole({
     .name = "random_bernoulli",
     .doc = "1 with probability prob, else 0.",
@@ -127,14 +142,18 @@ TW_OP(random_bernoulli) = whole({
       out[0] = {shape_of(a.size), a.dtype.value_or(default_float())};
     }),
     .types = kAll,
-    .kernel = cpu_rule<BernoulliAttrs>([](auto& a, Call& c) { kernels::random_bernoulli(stream(c), a.prob, c.out[0].dtype, c.out[0].size, c.out[0].data); }),
+    .kernel = cpu_rule<BernoulliAttrs>([](auto& a, Call& c) {
+      kernels::random_bernoulli(stream(c), a.prob, c.out[0].dtype, c.out[0].size, c.out[0].data);
+    }),
     .no_grad = kNoInput,
     .random = true,
     .creates = true,
     .samples = {{{.attrs = "prob=0.3, size=(3, 4)"}}},
 });
 
-inline constexpr Field kExponentialFields[] = {TW_ATTR(ExponentialAttrs, scale, "Mean, not negative."), TW_ATTR(ExponentialAttrs, size, kSizeDoc, .renames = "shape"), TW_ATTR(ExponentialAttrs, dtype, kDTypeDoc)};
+inline constexpr Field kExponentialFields[] = {TW_ATTR(ExponentialAttrs, scale, "Mean, not negative."),
+                                               TW_ATTR(ExponentialAttrs, size, kSizeDoc, .renames = "shape"),
+                                               TW_ATTR(ExponentialAttrs, dtype, kDTypeDoc)};
 TW_OP(random_exponential) = whole({
     .name = "random_exponential",
     .doc = "Exponentially distributed numbers.",
@@ -145,21 +164,26 @@ TW_OP(random_exponential) = whole({
       out[0] = {shape_of(a.size), a.dtype.value_or(default_float())};
     }),
     .types = kFloats,
-    .kernel = cpu_rule<ExponentialAttrs>([](auto& a, Call& c) { kernels::random_exponential(stream(c), c.out[0].dtype, c.out[0].size, c.out[0].data, a.scale); }),
+    .kernel = cpu_rule<ExponentialAttrs>([](auto& a, Call& c) {
+      kernels::random_exponential(stream(c), c.out[0].dtype, c.out[0].size, c.out[0].data, a.scale);
+    }),
     .no_grad = kNoInput,
     .random = true,
     .creates = true,
     .samples = {{{.attrs = "scale=2.0, size=(3, 4)"}}},
 });
 
-inline constexpr Field kGammaFields[] = {TW_ATTR(GammaAttrs, shape, "Shape parameter, positive.", .required = true), TW_ATTR(GammaAttrs, scale, "Scale, positive."), TW_ATTR(GammaAttrs, size, kSizeDoc), TW_ATTR(GammaAttrs, dtype, kDTypeDoc)};
+inline constexpr Field kGammaFields[] = {TW_ATTR(GammaAttrs, shape, "Shape parameter, positive.", .required = true),
+                                         TW_ATTR(GammaAttrs, scale, "Scale, positive."),
+                                         TW_ATTR(GammaAttrs, size, kSizeDoc), TW_ATTR(GammaAttrs, dtype, kDTypeDoc)};
 TW_OP(random_gamma) = whole({
     .name = "random_gamma",
     .doc = "Gamma-distributed numbers.",
     .names = {"np.random.gamma"},
     .attrs = schema<GammaAttrs>(kGammaFields),
     .infer = infer_rule<GammaAttrs>([](auto& a, SigsIn, SigsOut out) {
-      TW_CHECK(a.shape > 0 && a.shape < 1e15 && a.scale > 0, value, "random_gamma: shape and scale must be positive, shape below 1e15; got ", a.shape, " and ", a.scale);
+      TW_CHECK(a.shape > 0 && a.shape < 1e15 && a.scale > 0, value,
+               "random_gamma: shape and scale must be positive, shape below 1e15; got ", a.shape, " and ", a.scale);
       out[0] = {shape_of(a.size), a.dtype.value_or(default_float())};
     }),
     .types = bit_of(DType::float32) | bit_of(DType::float64),
@@ -185,7 +209,9 @@ TW_OP(random_permutation) = whole({
       out[0] = {Shape{a.n}, DType::int64};
     }),
     .types = bit_of(DType::int64),
-    .kernel = cpu_rule<CountAttrs>([](auto& a, Call& c) { kernels::random_permutation(stream(c), a.n, c.out[0].template as<int64_t>()); }),
+    .kernel = cpu_rule<CountAttrs>([](auto& a, Call& c) {
+      kernels::random_permutation(stream(c), a.n, c.out[0].template as<int64_t>());
+    }),
     .no_grad = kNoInput,
     .random = true,
     .creates = true,
@@ -201,7 +227,8 @@ TW_OP(random_categorical) = whole({
     .in = {{{.name = "weights", .doc = "(..., k), not negative; rows need not sum to one."}}},
     .infer = infer_rule<CategoricalAttrs>([](auto& a, SigsIn in, SigsOut out) {
       Shape shape = in[0].shape;
-      TW_CHECK(shape.rank() >= 1 && shape[shape.rank() - 1] > 0, value, "random_categorical: weights must have a last axis that is not empty; got shape ", shape);
+      TW_CHECK(shape.rank() >= 1 && shape[shape.rank() - 1] > 0, value,
+               "random_categorical: weights must have a last axis that is not empty; got shape ", shape);
       TW_CHECK(a.samples >= 0, value, "random_categorical: samples must not be negative; got ", a.samples);
       shape[shape.rank() - 1] = a.samples;
       out[0] = {shape, DType::int64};
@@ -217,14 +244,17 @@ TW_OP(random_categorical) = whole({
         for (int64_t i = 0; i < k; ++i) sum += weights[static_cast<size_t>(row * k + i)];
         TW_CHECK(sum > 0, value, "random_categorical: the weights of row ", row, " must not all be 0");
       }
-      kernels::random_categorical(stream(c), c.in[0].size / k, k, DType::float64, weights.data(), a.samples, c.out[0].template as<int64_t>());
+      kernels::random_categorical(stream(c), c.in[0].size / k, k, DType::float64, weights.data(), a.samples,
+                                  c.out[0].template as<int64_t>());
     }),
     .no_grad = "indices are whole numbers",
     .random = true,
     .samples = {{{.in = {{{{3, 4}, Domain::positive}}}, .attrs = "samples=5"}}},
 });
 
-inline constexpr Field kMultinomialFields[] = {TW_ATTR(MultinomialAttrs, n, "Number of trials.", .required = true), TW_ATTR(MultinomialAttrs, size, "Number of experiments, a shape; None: one.")};
+inline constexpr Field kMultinomialFields[] = {
+    TW_ATTR(MultinomialAttrs, n, "Number of trials.", .required = true),
+    TW_ATTR(MultinomialAttrs, size, "Number of experiments, a shape; None: one.")};
 TW_OP(random_multinomial) = whole({
     .name = "random_multinomial",
     .doc = "How often each outcome comes up in n trials, int64.",
@@ -232,8 +262,10 @@ TW_OP(random_multinomial) = whole({
     .attrs = schema<MultinomialAttrs>(kMultinomialFields),
     .in = {{{.name = "pvals", .doc = "(k,) probabilities that sum to one."}}},
     .infer = infer_rule<MultinomialAttrs>([](auto& a, SigsIn in, SigsOut out) {
-      TW_CHECK(in[0].rank() == 1 && in[0].shape[0] > 0, value, "random_multinomial: pvals must have shape (k,); got ", in[0].shape);
-      TW_CHECK(a.n >= 0 && a.n <= 1 << 30, value, "random_multinomial: n must be between 0 and 2**30, for each trial is drawn; got ", a.n);
+      TW_CHECK(in[0].rank() == 1 && in[0].shape[0] > 0, value, "random_multinomial: pvals must have shape (k,); got ",
+               in[0].shape);
+      TW_CHECK(a.n >= 0 && a.n <= 1 << 30, value,
+               "random_multinomial: n must be between 0 and 2**30, for each trial is drawn; got ", a.n);
       Shape shape = shape_of(a.size);
       shape.push_back(in[0].shape[0]);
       out[0] = {shape, DType::int64};

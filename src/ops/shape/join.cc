@@ -19,9 +19,12 @@ struct PartAttrs {
 };
 extern const OpDef op_concatenate, op_concatenate_part, op_stack;
 
-inline constexpr Field kConcatenateFields[] = {TW_ATTR(ConcatenateAttrs, axis, "Axis along which the arrays are joined; None: they are flattened first.", .renames = "dim")};
+inline constexpr Field kConcatenateFields[] = {
+    TW_ATTR(ConcatenateAttrs, axis, "Axis along which the arrays are joined; None: they are flattened first.",
+            .renames = "dim")};
 inline constexpr Field kStackFields[] = {TW_ATTR(StackAttrs, axis, "Where the new axis stands in the result.")};
-inline constexpr Field kPartFields[] = {TW_ATTR(PartAttrs, axis, "Axis of the join."), TW_ATTR(PartAttrs, index, "Which of the joined arrays.")};
+inline constexpr Field kPartFields[] = {TW_ATTR(PartAttrs, axis, "Axis of the join."),
+                                        TW_ATTR(PartAttrs, index, "Which of the joined arrays.")};
 
 /// The part of y that array number k of the join takes up, along `axis`, from `begin` on.
 static Buffer part_of(const Buffer& y, int axis, int64_t begin, const Buffer& like, int64_t* dims, int64_t* strides) {
@@ -58,7 +61,8 @@ TW_OP(concatenate) = whole({
         const Shape& x = in[k].shape;
         bool fits = x.rank() == y.rank();
         for (int i = 0; fits && i < y.rank(); ++i) fits = i == axis || x[i] == y[i];
-        TW_CHECK(fits, value, "concatenate: array ", k, " of shape ", x, " does not fit array 0 of shape ", in[0].shape, " along axis ", axis);
+        TW_CHECK(fits, value, "concatenate: array ", k, " of shape ", x, " does not fit array 0 of shape ", in[0].shape,
+                 " along axis ", axis);
         y[axis] = checked_add(y[axis], x[axis]);
         t = promote(t, in[k].dtype);
       }
@@ -96,7 +100,9 @@ TW_OP(concatenate) = whole({
       }
       return dx;
     }),
-    .samples = {{{.in = {{{2, 3}, {4, 3}}}}, {.in = {{{2, 3}, {2, 1}, {2, 2}}}, .attrs = "axis=1"}, {.in = {{{2, 3}, {4}}}, .attrs = "axis=None"}}},
+    .samples = {{{.in = {{{2, 3}, {4, 3}}}},
+                 {.in = {{{2, 3}, {2, 1}, {2, 2}}}, .attrs = "axis=1"},
+                 {.in = {{{2, 3}, {4}}}, .attrs = "axis=None"}}},
 });
 
 TW_OP(concatenate_part) = whole({
@@ -105,13 +111,15 @@ TW_OP(concatenate_part) = whole({
     .attrs = schema<PartAttrs>(kPartFields),
     .in = {{{.name = "dy"}, {.name = "like", .kind = SlotKind::variadic}}},
     .infer = infer_rule<PartAttrs>([](auto& a, SigsIn in, SigsOut out) {
-      TW_CHECK(a.index >= 0 && a.index + 1 < static_cast<int64_t>(in.size()), value, "concatenate_part: index ", a.index, " is out of range");
+      TW_CHECK(a.index >= 0 && a.index + 1 < static_cast<int64_t>(in.size()), value, "concatenate_part: index ",
+               a.index, " is out of range");
       out[0] = {in[static_cast<size_t>(a.index + 1)].shape, in[0].dtype};
     }),
     .types = kAll,
     .kernel = cpu_rule<PartAttrs>([](auto& a, Call& c) {
       int64_t begin = 0, dims[kMaxRank], strides[kMaxRank];
-      for (int64_t k = 0; k < a.index; ++k) begin += a.axis < 0 ? c.in[static_cast<size_t>(k + 1)].size : c.in[static_cast<size_t>(k + 1)].dims[a.axis];
+      for (int64_t k = 0; k < a.index; ++k)
+        begin += a.axis < 0 ? c.in[static_cast<size_t>(k + 1)].size : c.in[static_cast<size_t>(k + 1)].dims[a.axis];
       if (a.axis < 0) {
         Buffer x = c.in[0], y = c.out[0];
         x.data += begin * (x.strides ? x.strides[0] : 1) * size_of(x.dtype);
@@ -145,7 +153,8 @@ TW_OP(stack) = whole({
       std::vector<Val> parts;
       int axis = normalize_axis(a.axis, in[0]->rank() + 1, "stack");
       for (size_t k = 0; k < in.size(); ++k) {
-        TW_CHECK(std::ranges::equal(in[k]->shape(), in[0]->shape()), value, "stack: array ", k, " of shape ", in[k]->shape(), " must have the shape ", in[0]->shape(), " of array 0");
+        TW_CHECK(std::ranges::equal(in[k]->shape(), in[0]->shape()), value, "stack: array ", k, " of shape ",
+                 in[k]->shape(), " must have the shape ", in[0]->shape(), " of array 0");
         parts.push_back(expand_dims(in[k], axis));
       }
       ConcatenateAttrs join;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Repeating, reversing and padding.
-#include "kernels/copy.h"
-
 #include <vector>
 
+#include "kernels/copy.h"
 #include "ops/forms.h"
 #include "ops/strides.h"
 
@@ -35,11 +34,14 @@ Val lift(const Val& x, int rank) {
 }
 
 Shape padded(const PadAttrs& a, const Shape& x) {
-  TW_CHECK(a.before.size() == x.rank() && a.after.size() == x.rank(), value, "pad: pad_width needs a pair per axis of shape ", x, "; got ", a.before.size());
+  TW_CHECK(a.before.size() == x.rank() && a.after.size() == x.rank(), value,
+           "pad: pad_width needs a pair per axis of shape ", x, "; got ", a.before.size());
   Shape y;
   for (int i = 0; i < x.rank(); ++i) {
-    TW_CHECK(a.before[i] >= 0 && a.after[i] >= 0, value, "pad: pad_width must not be negative; got ", a.before.span(), " before and ", a.after.span(), " after");
-    TW_CHECK(a.mode == 0 || x[i] > 0 || a.before[i] + a.after[i] == 0, value, "pad: axis ", i, " is empty and can only be padded with a constant");
+    TW_CHECK(a.before[i] >= 0 && a.after[i] >= 0, value, "pad: pad_width must not be negative; got ", a.before.span(),
+             " before and ", a.after.span(), " after");
+    TW_CHECK(a.mode == 0 || x[i] > 0 || a.before[i] + a.after[i] == 0, value, "pad: axis ", i,
+             " is empty and can only be padded with a constant");
     y.push_back(checked_add(x[i], checked_add(a.before[i], a.after[i])));
   }
   return y;
@@ -49,7 +51,8 @@ Shape padded(const PadAttrs& a, const Shape& x) {
 
 extern const OpDef op_pad, op_pad_grad, op_repeat, op_flip;
 
-inline constexpr Field kTileFields[] = {TW_ATTR(TileAttrs, reps, "Repetitions per axis, the last one last.", .required = true)};
+inline constexpr Field kTileFields[] = {
+    TW_ATTR(TileAttrs, reps, "Repetitions per axis, the last one last.", .required = true)};
 TW_OP(tile) = whole({
     .name = "tile",
     .doc = "Repeats the whole of A along each axis.",
@@ -87,7 +90,9 @@ TW_OP(tile) = whole({
     .samples = {{{.in = {{{2, 3}}}, .attrs = "reps=(2, 2)"}, {.in = {{SampleInput({3})}}, .attrs = "reps=(2, 1)"}}},
 });
 
-inline constexpr Field kRepeatFields[] = {TW_ATTR(RepeatAttrs, repeats, "How often each element comes.", .required = true), TW_ATTR(RepeatAttrs, axis, "Axis along which elements repeat; None: of the flattened array.")};
+inline constexpr Field kRepeatFields[] = {
+    TW_ATTR(RepeatAttrs, repeats, "How often each element comes.", .required = true),
+    TW_ATTR(RepeatAttrs, axis, "Axis along which elements repeat; None: of the flattened array.")};
 TW_OP(repeat) = whole({
     .name = "repeat",
     .doc = "Repeats each element of a, one after the other.",
@@ -138,8 +143,10 @@ TW_OP(flip) = whole({
 });
 
 inline constexpr Field kPadFields[] = {
-    TW_ATTR(PadAttrs, before, "Elements in front, per axis.", .required = true), TW_ATTR(PadAttrs, after, "Elements behind, per axis.", .required = true),
-    TW_ATTR(PadAttrs, mode, "Where they come from, as in numpy.pad.", .choices = "constant|edge|reflect|symmetric|wrap"),
+    TW_ATTR(PadAttrs, before, "Elements in front, per axis.", .required = true),
+    TW_ATTR(PadAttrs, after, "Elements behind, per axis.", .required = true),
+    TW_ATTR(PadAttrs, mode, "Where they come from, as in numpy.pad.",
+            .choices = "constant|edge|reflect|symmetric|wrap"),
     TW_ATTR(PadAttrs, constant_values, "The constant."),
 };
 TW_OP(pad) = whole({
@@ -148,15 +155,21 @@ TW_OP(pad) = whole({
     .names = {"npx.pad_axes"},
     .attrs = schema<PadAttrs>(kPadFields),
     .in = {{{.name = "x"}}},
-    .infer = infer_rule<PadAttrs>([](auto& a, SigsIn in, SigsOut out) { out[0] = {padded(a, in[0].shape), in[0].dtype}; }),
+    .infer = infer_rule<PadAttrs>([](auto& a, SigsIn in, SigsOut out) {
+      out[0] = {padded(a, in[0].shape), in[0].dtype};
+    }),
     .types = kAll,
     .kernel = cpu_rule<PadAttrs>([](auto& a, Call& c) {
-      kernels::pad(c.in[0].dtype, c.in[0].shape(), c.in[0].data, Strides(c.in[0]), a.before.span(), a.after.span(), static_cast<kernels::PadMode>(static_cast<int>(a.mode)),
-                   a.constant_values, c.out[0].data, Strides(c.out[0]));
+      kernels::pad(c.in[0].dtype, c.in[0].shape(), c.in[0].data, Strides(c.in[0]), a.before.span(), a.after.span(),
+                   static_cast<kernels::PadMode>(static_cast<int>(a.mode)), a.constant_values, c.out[0].data,
+                   Strides(c.out[0]));
     }),
     .strided = true,
-    .grad = grad_rule<PadAttrs>([](auto& a, const Grad& g) -> Vals { return {apply(op_pad_grad, a, {g.dy(), g.x(0)})}; }),
-    .samples = {{{.in = {{{2, 3}}}, .attrs = "before=(1, 0), after=(2, 1)"}, {.in = {{{3, 4}}}, .attrs = "before=(2, 1), after=(0, 3), mode=reflect"}}},
+    .grad = grad_rule<PadAttrs>([](auto& a, const Grad& g) -> Vals {
+      return {apply(op_pad_grad, a, {g.dy(), g.x(0)})};
+    }),
+    .samples = {{{.in = {{{2, 3}}}, .attrs = "before=(1, 0), after=(2, 1)"},
+                 {.in = {{{3, 4}}}, .attrs = "before=(2, 1), after=(0, 3), mode=reflect"}}},
 });
 
 /// One axis: y[map[i]] += x[i], elements with map -1 fall away.
@@ -203,7 +216,8 @@ TW_OP(pad_grad) = whole({
       Shape shape(x.shape());
       for (int axis = 0; axis < x.rank; ++axis) {
         std::vector<int64_t> map(static_cast<size_t>(shape[axis]));
-        kernels::pad_map(static_cast<kernels::PadMode>(static_cast<int>(a.mode)), c.out[0].dim(axis), a.before[axis], a.after[axis], map.data());
+        kernels::pad_map(static_cast<kernels::PadMode>(static_cast<int>(a.mode)), c.out[0].dim(axis), a.before[axis],
+                         a.after[axis], map.data());
         Shape smaller = shape;
         smaller[axis] = c.out[0].dim(axis);
         next.assign(static_cast<size_t>(smaller.size() * size_of(x.dtype)), std::byte{0});

@@ -23,10 +23,12 @@ Shape resolve(const IntList& wanted, const Shape& x) {
   }
   int64_t n = x.size();
   if (open >= 0) {
-    TW_CHECK(known != 0 && n % known == 0, value, "reshape: array of shape ", x, " with ", n, " elements does not fit newshape ", wanted.span());
+    TW_CHECK(known != 0 && n % known == 0, value, "reshape: array of shape ", x, " with ", n,
+             " elements does not fit newshape ", wanted.span());
     shape[open] = n / known;
   }
-  TW_CHECK(shape.size() == n, value, "reshape: array of shape ", x, " with ", n, " elements does not fit newshape ", wanted.span());
+  TW_CHECK(shape.size() == n, value, "reshape: array of shape ", x, " with ", n, " elements does not fit newshape ",
+           wanted.span());
   return shape;
 }
 
@@ -66,7 +68,8 @@ IntList permutation(const Maybe<IntList>& axes, int rank) {
     for (int i = rank - 1; i >= 0; --i) order.push_back(i);
     return order;
   }
-  TW_CHECK((*axes).size() == rank, value, "transpose: axes ", (*axes).span(), " must name each of the ", rank, " dimensions once");
+  TW_CHECK((*axes).size() == rank, value, "transpose: axes ", (*axes).span(), " must name each of the ", rank,
+           " dimensions once");
   uint32_t seen = 0;
   for (int64_t a : *axes) {
     int axis = normalize_axis(a, rank, "transpose");
@@ -80,7 +83,8 @@ IntList permutation(const Maybe<IntList>& axes, int rank) {
 Layout permuted(const Layout& x, const IntList& order) {
   Layout y;
   y.offset = x.offset;
-  for (int i = 0; i < order.size(); ++i) y.strides[i] = x.strides[order[i]], y.shape.push_back(x.shape[static_cast<int>(order[i])]);
+  for (int i = 0; i < order.size(); ++i)
+    y.strides[i] = x.strides[order[i]], y.shape.push_back(x.shape[static_cast<int>(order[i])]);
   return y;
 }
 
@@ -106,7 +110,9 @@ TW_OP(reshape) = whole({
     .names = {"np.reshape", "ndarray.reshape", "nd.reshape"},
     .attrs = schema<ReshapeAttrs>(kReshapeFields),
     .in = {{{.name = "a"}}},
-    .infer = infer_rule<ReshapeAttrs>([](auto& a, SigsIn in, SigsOut out) { out[0] = {resolve(a.newshape, in[0].shape), in[0].dtype}; }),
+    .infer = infer_rule<ReshapeAttrs>([](auto& a, SigsIn in, SigsOut out) {
+      out[0] = {resolve(a.newshape, in[0].shape), in[0].dtype};
+    }),
     .types = kAll,
     .kernel = cpu_rule<ReshapeAttrs>([](auto&, Call& c) {
       Buffer y = c.out[0];  // the same elements in order: copy in x's shape
@@ -126,7 +132,8 @@ TW_OP(reshape_like) = whole({
     .names = {"npx.reshape_like", "nd.reshape_like"},
     .in = {{{.name = "x"}, {.name = "like"}}},
     .infer = infer_rule<NoAttrs>([](auto&, SigsIn in, SigsOut out) {
-      TW_CHECK(in[0].shape.size() == in[1].shape.size(), value, "reshape_like: shapes ", in[0].shape, " and ", in[1].shape, " differ in their number of elements");
+      TW_CHECK(in[0].shape.size() == in[1].shape.size(), value, "reshape_like: shapes ", in[0].shape, " and ",
+               in[1].shape, " differ in their number of elements");
       out[0] = {in[1].shape, in[0].dtype};
     }),
     .types = kAll,
@@ -137,11 +144,14 @@ TW_OP(reshape_like) = whole({
       copy_buffer(c.in[0], y);
     }),
     .strided = true,
-    .grad = grad_rule<NoAttrs>([](auto&, const Grad& g) -> Vals { return {reshape_like(g.dy(), g.x(0)), Val()}; }),
+    .grad = grad_rule<NoAttrs>([](auto&, const Grad& g) -> Vals {
+      return {reshape_like(g.dy(), g.x(0)), Val()};
+    }),
     .samples = {{{.in = {{{2, 6}, {3, 4}}}}}},
 });
 
-inline constexpr Field kTransposeFields[] = {TW_ATTR(TransposeAttrs, axes, "The order of the axes; None reverses them.")};
+inline constexpr Field kTransposeFields[] = {
+    TW_ATTR(TransposeAttrs, axes, "The order of the axes; None reverses them.")};
 TW_OP(transpose) = whole({
     .name = "transpose",
     .doc = "x with its axes in another order, a view.",
@@ -149,7 +159,9 @@ TW_OP(transpose) = whole({
     .attrs = schema<TransposeAttrs>(kTransposeFields),
     .in = {{{.name = "a"}}},
     .types = kAll,
-    .view = view_rule<TransposeAttrs>([](auto& a, const Layout& x) { return permuted(x, permutation(a.axes, x.shape.rank())); }),
+    .view = view_rule<TransposeAttrs>([](auto& a, const Layout& x) {
+      return permuted(x, permutation(a.axes, x.shape.rank()));
+    }),
     .grad = grad_rule<TransposeAttrs>([](auto& a, const Grad& g) -> Vals {
       Val dy = g.dy();
       IntList order = permutation(a.axes, dy->rank()), back;
@@ -160,7 +172,8 @@ TW_OP(transpose) = whole({
     .samples = {{{.in = {{{2, 3, 4}}}, .attrs = "axes=(1, 2, 0)"}, {.in = {{{3, 4}}}}}},
 });
 
-inline constexpr Field kSwapFields[] = {TW_ATTR(TwoAxesAttrs, axis1, "One axis.", .required = true), TW_ATTR(TwoAxesAttrs, axis2, "The other axis.", .required = true)};
+inline constexpr Field kSwapFields[] = {TW_ATTR(TwoAxesAttrs, axis1, "One axis.", .required = true),
+                                        TW_ATTR(TwoAxesAttrs, axis2, "The other axis.", .required = true)};
 TW_OP(swapaxes) = whole({
     .name = "swapaxes",
     .doc = "x with two axes exchanged, a view.",
@@ -171,14 +184,16 @@ TW_OP(swapaxes) = whole({
     .view = view_rule<TwoAxesAttrs>([](auto& a, const Layout& x) {
       IntList order;
       for (int i = 0; i < x.shape.rank(); ++i) order.push_back(i);
-      std::swap(order[normalize_axis(a.axis1, x.shape.rank(), "swapaxes")], order[normalize_axis(a.axis2, x.shape.rank(), "swapaxes")]);
+      std::swap(order[normalize_axis(a.axis1, x.shape.rank(), "swapaxes")],
+                order[normalize_axis(a.axis2, x.shape.rank(), "swapaxes")]);
       return permuted(x, order);
     }),
     .grad = grad_rule<TwoAxesAttrs>([](auto& a, const Grad& g) -> Vals { return {apply(op_swapaxes, a, {g.dy()})}; }),
     .samples = {{{.in = {{{2, 3, 4}}}, .attrs = "axis1=0, axis2=2"}}},
 });
 
-inline constexpr Field kExpandFields[] = {TW_ATTR(AxisAttrs, axis, "Where the new axis stands in the result.", .required = true)};
+inline constexpr Field kExpandFields[] = {
+    TW_ATTR(AxisAttrs, axis, "Where the new axis stands in the result.", .required = true)};
 TW_OP(expand_dims) = whole({
     .name = "expand_dims",
     .doc = "x with a new axis of size one, a view.",
@@ -198,7 +213,8 @@ TW_OP(expand_dims) = whole({
     .samples = {{{.in = {{{2, 3}}}, .attrs = "axis=1"}, {.in = {{{2, 3}}}, .attrs = "axis=-1"}}},
 });
 
-inline constexpr Field kSqueezeFields[] = {TW_ATTR(SqueezeAttrs, axis, "Axes of size one to remove; None: all of them.")};
+inline constexpr Field kSqueezeFields[] = {
+    TW_ATTR(SqueezeAttrs, axis, "Axes of size one to remove; None: all of them.")};
 TW_OP(squeeze) = whole({
     .name = "squeeze",
     .doc = "x without axes of size one, a view.",
@@ -212,7 +228,8 @@ TW_OP(squeeze) = whole({
       y.offset = x.offset;
       for (int i = 0; i < x.shape.rank(); ++i) {
         bool dropped = a.axis ? drop >> i & 1 : x.shape[i] == 1;
-        TW_CHECK(!dropped || x.shape[i] == 1, value, "squeeze: axis ", i, " has size ", x.shape[i], "; only axes of size 1 can be removed");
+        TW_CHECK(!dropped || x.shape[i] == 1, value, "squeeze: axis ", i, " has size ", x.shape[i],
+                 "; only axes of size 1 can be removed");
         if (dropped) continue;
         y.strides[y.shape.rank()] = x.strides[i];
         y.shape.push_back(x.shape[i]);
@@ -234,7 +251,8 @@ TW_OP(broadcast_to) = whole({
     .view = view_rule<BroadcastAttrs>([](auto& a, const Layout& x) {
       Layout y;
       y.shape = Shape(a.shape.span());
-      TW_CHECK(broadcasts_to(x.shape, y.shape), value, "broadcast_to: shape ", x.shape, " does not broadcast to ", y.shape);
+      TW_CHECK(broadcasts_to(x.shape, y.shape), value, "broadcast_to: shape ", x.shape, " does not broadcast to ",
+               y.shape);
       y.offset = x.offset;
       int shift = y.shape.rank() - x.shape.rank();
       for (int i = shift; i < y.shape.rank(); ++i) y.strides[i] = x.shape[i - shift] == 1 ? 0 : x.strides[i - shift];

@@ -22,8 +22,7 @@ int64_t w_size(const ConvolutionShape& s) { return s.out_channels * (s.in_channe
 int64_t y_size(const ConvolutionShape& s) { return s.batch * s.out_channels * volume(s.out); }
 
 /// Calls visit(index in x, in w, in y) for every product that a convolution sums.
-template <class Visit>
-void each_product(const ConvolutionShape& s, const Visit& visit) {
+template <class Visit> void each_product(const ConvolutionShape& s, const Visit& visit) {
   const int64_t c = s.in_channels / s.groups, o = s.out_channels / s.groups;
   for (int64_t n = 0; n < s.batch; ++n) {
     for (int64_t oc = 0; oc < s.out_channels; ++oc) {
@@ -64,16 +63,26 @@ void expect_near(const std::vector<T>& got, const std::vector<double>& sum, cons
 }
 
 /// A convolution's data and its three results as sums in double, with the sums of the products' absolute values.
-template <class T>
-struct Case {
+template <class T> struct Case {
   ConvolutionShape s;
   std::vector<T> x, w, dy, bias, in_bias;
   std::vector<double> y, dx, dw, dbias, y_scale, dx_scale, dw_scale, dbias_scale;
 
   explicit Case(const ConvolutionShape& shape)
-      : s(shape), x(random_values<T>(x_size(s), 1)), w(random_values<T>(w_size(s), 2)), dy(random_values<T>(y_size(s), 3)),
-        bias(random_values<T>(s.out_channels, 4)), in_bias(random_values<T>(s.in_channels, 5)), y(dy.size()), dx(x.size()),
-        dw(w.size()), dbias(bias.size()), y_scale(y.size()), dx_scale(x.size()), dw_scale(w.size()), dbias_scale(bias.size()) {
+      : s(shape),
+        x(random_values<T>(x_size(s), 1)),
+        w(random_values<T>(w_size(s), 2)),
+        dy(random_values<T>(y_size(s), 3)),
+        bias(random_values<T>(s.out_channels, 4)),
+        in_bias(random_values<T>(s.in_channels, 5)),
+        y(dy.size()),
+        dx(x.size()),
+        dw(w.size()),
+        dbias(bias.size()),
+        y_scale(y.size()),
+        dx_scale(x.size()),
+        dw_scale(w.size()),
+        dbias_scale(bias.size()) {
     for (size_t i = 0; i < y.size(); ++i) {
       const size_t c = i / static_cast<size_t>(volume(s.out)) % bias.size();
       add(y[i], y_scale[i], in_double(bias[c]));
@@ -96,11 +105,11 @@ struct Case {
 };
 
 /// All three passes; the tolerance is relative to the sum of absolute products.
-template <class T>
-void check(const Case<T>& c, double tolerance) {
+template <class T> void check(const Case<T>& c, double tolerance) {
   const DType t = dtype_of<T>;
   const ConvolutionShape& s = c.s;
-  std::vector<T> y(c.y.size(), T(99.f)), dx(c.dx.size(), T(99.f)), dw(c.dw.size(), T(99.f)), dbias(c.dbias.size(), T(99.f));
+  std::vector<T> y(c.y.size(), T(99.f)), dx(c.dx.size(), T(99.f)), dw(c.dw.size(), T(99.f)),
+      dbias(c.dbias.size(), T(99.f));
   convolution_forward(t, s, c.x.data(), c.w.data(), c.bias.data(), y.data());
   expect_near(y, c.y, c.y_scale, tolerance, "y " + describe(s));
   convolution_backward_data(t, s, c.dy.data(), c.w.data(), c.in_bias.data(), dx.data());
@@ -121,29 +130,29 @@ ConvolutionShape shape(int64_t n, int64_t c, int64_t o, int64_t g, const Axes& i
 std::vector<ConvolutionShape> shapes() {
   std::vector<ConvolutionShape> all = {
       shape(1, 1, 1, 1, {1}, {1}),
-      shape(2, 3, 16, 1, {20, 33}, {3, 3}, {}, {}, {1, 1}),       // a first layer
+      shape(2, 3, 16, 1, {20, 33}, {3, 3}, {}, {}, {1, 1}),  // a first layer
       shape(2, 16, 16, 1, {12, 64}, {3, 3}, {}, {}, {1, 1}),
-      shape(1, 24, 31, 1, {9, 7}, {3, 3}, {}, {}, {1, 1}),        // rest of the depth, flat tiles
-      shape(3, 17, 40, 1, {4, 4}, {3, 3}, {}, {}, {1, 1}),        // several pictures in a band
+      shape(1, 24, 31, 1, {9, 7}, {3, 3}, {}, {}, {1, 1}),  // rest of the depth, flat tiles
+      shape(3, 17, 40, 1, {4, 4}, {3, 3}, {}, {}, {1, 1}),  // several pictures in a band
       shape(2, 5, 7, 1, {11, 13}, {5, 3}, {2, 3}, {}, {2, 0}),
       shape(2, 3, 8, 1, {31, 29}, {7, 7}, {2, 2}, {}, {3, 3}),
       shape(1, 6, 9, 1, {15, 17}, {3, 3}, {1, 1}, {2, 3}, {2, 3}),
       shape(2, 4, 6, 1, {14, 15}, {3, 2}, {2, 2}, {3, 2}, {1, 1}),
-      shape(1, 40, 50, 1, {6, 9}, {1, 1}),                        // flattened
-      shape(2, 20, 10, 1, {9, 8}, {1, 1}, {2, 2}),                // phases that no tap reaches
-      shape(2, 12, 18, 3, {10, 10}, {3, 3}, {}, {}, {1, 1}),      // groups
-      shape(2, 10, 10, 10, {9, 40}, {3, 3}, {}, {}, {1, 1}),      // depthwise
-      shape(1, 6, 12, 6, {11, 12}, {3, 3}, {2, 2}, {}, {1, 1}),   // depthwise with a multiplier
+      shape(1, 40, 50, 1, {6, 9}, {1, 1}),                       // flattened
+      shape(2, 20, 10, 1, {9, 8}, {1, 1}, {2, 2}),               // phases that no tap reaches
+      shape(2, 12, 18, 3, {10, 10}, {3, 3}, {}, {}, {1, 1}),     // groups
+      shape(2, 10, 10, 10, {9, 40}, {3, 3}, {}, {}, {1, 1}),     // depthwise
+      shape(1, 6, 12, 6, {11, 12}, {3, 3}, {2, 2}, {}, {1, 1}),  // depthwise with a multiplier
       shape(2, 9, 9, 9, {12, 19}, {5, 5}, {2, 1}, {1, 2}, {2, 2}),
       shape(2, 5, 8, 1, {100}, {4}, {}, {}, {2}),
       shape(1, 7, 3, 1, {50}, {3}, {3}, {2}, {0}),
-      shape(1, 20, 4, 2, {6000}, {9}, {}, {}, {4}),               // a row that is cut
+      shape(1, 20, 4, 2, {6000}, {9}, {}, {}, {4}),  // a row that is cut
       shape(1, 3, 5, 1, {5, 6, 7}, {3, 3, 3}, {}, {}, {1, 1, 1}),
       shape(2, 8, 6, 2, {6, 7, 9}, {2, 3, 1}, {2, 1, 2}, {1, 2, 1}, {1, 0, 0}),
       shape(1, 4, 4, 4, {4, 6, 8}, {3, 3, 3}, {}, {}, {1, 1, 1}),
       shape(1, 70, 66, 1, {5, 40}, {3, 3}, {}, {}, {1, 1}),
-      shape(20, 8, 9, 1, {3, 4}, {3, 3}, {}, {}, {1, 1}),         // pictures that share a band
-      shape(1, 32, 128, 1, {7, 7}, {3, 3}, {}, {}, {1, 1}),       // output channels as tasks
+      shape(20, 8, 9, 1, {3, 4}, {3, 3}, {}, {}, {1, 1}),    // pictures that share a band
+      shape(1, 32, 128, 1, {7, 7}, {3, 3}, {}, {}, {1, 1}),  // output channels as tasks
   };
   ConvolutionShape uneven = shape(1, 4, 5, 1, {8, 8}, {3, 3}, {2, 2}, {}, {0, 0});
   uneven.out[1] = uneven.out[2] = 4;  // padding behind only
@@ -152,8 +161,7 @@ std::vector<ConvolutionShape> shapes() {
 }
 
 /// The sums are made once, for all instruction sets.
-template <class T>
-const std::vector<Case<T>>& cases() {
+template <class T> const std::vector<Case<T>>& cases() {
   static const std::vector<Case<T>> all = [] {
     std::vector<Case<T>> made;
     for (const ConvolutionShape& s : shapes()) made.emplace_back(s);
@@ -250,7 +258,8 @@ TEST(ConvolutionShapes, EmptyBatchAndMistakes) {
   EXPECT_THROW(shape(1, 1, 1, 1, {2}, {0}), Error);
   EXPECT_THROW(shape(1, 1, 1, 1, {2, 2}, {1}), Error);
   EXPECT_THROW(convolution_forward(DType::int32, s, nullptr, nullptr, nullptr, nullptr), Error);
-  EXPECT_THROW(convolution_forward(DType::float32, shape(1, 3, 4, 2, {4}, {1}), nullptr, nullptr, nullptr, nullptr), Error);
+  EXPECT_THROW(convolution_forward(DType::float32, shape(1, 3, 4, 2, {4}, {1}), nullptr, nullptr, nullptr, nullptr),
+               Error);
 }
 
 }  // namespace

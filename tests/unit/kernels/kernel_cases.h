@@ -89,22 +89,16 @@ inline bool close(double a, double b, double tolerance) {
 }
 inline double epsilon_of(DType t) {
   switch (t) {
-    case DType::float16:
-      return 1e-3;
-    case DType::bfloat16:
-      return 8e-3;
-    case DType::float32:
-      return 1.2e-7;
-    case DType::float64:
-      return 2.3e-16;
-    default:
-      return 0;
+    case DType::float16: return 1e-3;
+    case DType::bfloat16: return 8e-3;
+    case DType::float32: return 1.2e-7;
+    case DType::float64: return 2.3e-16;
+    default: return 0;
   }
 }
 
 /// Runs the body with 1, 2 and 3 threads and expects the same bytes in `out` each time.
-template <class Body>
-void expect_same_bits(std::vector<char>& out, const Body& body) {
+template <class Body> void expect_same_bits(std::vector<char>& out, const Body& body) {
   int before = num_threads();
   std::vector<char> first;
   for (int n : {1, 2, 3}) {

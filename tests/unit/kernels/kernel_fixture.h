@@ -31,8 +31,7 @@ class EachIsa : public testing::TestWithParam<Isa> {
 };
 inline std::string isa_of_test(const testing::TestParamInfo<Isa>& info) { return std::string(name_of(info.param)); }
 
-template <class T>
-std::vector<T> random_values(int64_t n, uint32_t seed) {
+template <class T> std::vector<T> random_values(int64_t n, uint32_t seed) {
   std::mt19937 engine(seed);
   std::uniform_real_distribution<float> uniform(-1, 1);
   std::vector<T> v(static_cast<size_t>(n));
@@ -40,8 +39,7 @@ std::vector<T> random_values(int64_t n, uint32_t seed) {
   return v;
 }
 
-template <class T>
-double in_double(T x) {
+template <class T> double in_double(T x) {
   if constexpr (std::is_same_v<T, double>) return x;
   else return static_cast<double>(static_cast<float>(x));
 }

@@ -19,8 +19,7 @@ namespace {
 class Matmul : public EachIsa {};
 INSTANTIATE_TEST_SUITE_P(EachIsa, Matmul, testing::ValuesIn(kIsas), isa_of_test);
 
-template <class T>
-void expect_product(MatmulShape s, bool accumulate, double tolerance) {
+template <class T> void expect_product(MatmulShape s, bool accumulate, double tolerance) {
   const int64_t a_size = (s.rows - 1) * s.a_row + (s.depth - 1) * s.a_depth + 1;
   const int64_t b_size = (s.depth - 1) * s.b_depth + (s.columns - 1) * s.b_column + 1;
   const int64_t c_size = (s.rows - 1) * s.c_row + (s.columns - 1) * s.c_column + 1;
@@ -48,9 +47,9 @@ void expect_product(MatmulShape s, bool accumulate, double tolerance) {
 }
 
 TEST_P(Matmul, MatchesDoubleForEverySizeAndLayout) {
-  const int64_t sizes[][3] = {{1, 1, 1},   {4, 8, 8},    {8, 8, 8},   {3, 5, 7},     {16, 16, 16},  {1, 100, 300}, {7, 33, 130},
-                              {14, 32, 16}, {15, 33, 17}, {49, 65, 40}, {64, 64, 64}, {100, 10, 784}, {33, 47, 300}, {70, 90, 513},
-                              {1, 10, 784}, {5, 128, 64}, {130, 1, 50}, {8, 200, 1}};
+  const int64_t sizes[][3] = {{1, 1, 1},     {4, 8, 8},     {8, 8, 8},    {3, 5, 7},    {16, 16, 16}, {1, 100, 300},
+                              {7, 33, 130},  {14, 32, 16},  {15, 33, 17}, {49, 65, 40}, {64, 64, 64}, {100, 10, 784},
+                              {33, 47, 300}, {70, 90, 513}, {1, 10, 784}, {5, 128, 64}, {130, 1, 50}, {8, 200, 1}};
   for (const auto& [m, n, k] : sizes) {
     for (int layout = 0; layout < 8; ++layout) {
       MatmulShape s = row_major(m, n, k, layout & 1, layout & 2);
@@ -63,8 +62,15 @@ TEST_P(Matmul, MatchesDoubleForEverySizeAndLayout) {
 
 TEST_P(Matmul, TakesAnyStrides) {
   for (const auto& [m, n, k] : {std::array<int64_t, 3>{5, 6, 7}, {40, 50, 60}}) {
-    MatmulShape s{.rows = m, .columns = n, .depth = k, .a_row = 2 * k + 3, .a_depth = 2, .b_depth = 3 * n + 1, .b_column = 3,
-                  .c_row = 2 * n + 5, .c_column = 2};
+    MatmulShape s{.rows = m,
+                  .columns = n,
+                  .depth = k,
+                  .a_row = 2 * k + 3,
+                  .a_depth = 2,
+                  .b_depth = 3 * n + 1,
+                  .b_column = 3,
+                  .c_row = 2 * n + 5,
+                  .c_column = 2};
     expect_product<float>(s, false, 1e-6);
     expect_product<double>(s, true, 1e-14);
     s.c_row = n + 3;
@@ -102,7 +108,8 @@ TEST_P(Matmul, InfinityAndNanStayInTheirRowsAndColumns) {
 }
 
 TEST_P(Matmul, DenseAddsTheBiasOfEachUnit) {
-  for (const auto& [rows, units, depth] : {std::array<int64_t, 3>{1, 10, 64}, {3, 37, 100}, {32, 10, 300}, {200, 70, 600}, {6, 5, 0}}) {
+  for (const auto& [rows, units, depth] :
+       {std::array<int64_t, 3>{1, 10, 64}, {3, 37, 100}, {32, 10, 300}, {200, 70, 600}, {6, 5, 0}}) {
     const auto x = random_values<float>(rows * depth, 1), w = random_values<float>(units * depth, 2);
     const auto bias = random_values<float>(units, 3);
     std::vector<float> y(rows * units, 7.f);
@@ -122,8 +129,7 @@ TEST_P(Matmul, HalvesComputeInFloat) {
   expect_product<bfloat16>(row_major(20, 30, 40, true, true), true, 3e-2);
 }
 
-template <class T>
-void expect_wraps() {
+template <class T> void expect_wraps() {
   const int64_t m = 5, n = 70, k = 9;
   std::mt19937_64 engine(5);
   std::vector<T> a(m * k), b(k * n), c(m * n, T(3));
@@ -135,7 +141,8 @@ void expect_wraps() {
     for (int64_t i = 0; i < m; ++i) {
       for (int64_t j = 0; j < n; ++j) {
         uint64_t sum = accumulate ? static_cast<uint64_t>(before[i * n + j]) : 0;
-        for (int64_t d = 0; d < k; ++d) sum += static_cast<uint64_t>(a[i * k + d]) * static_cast<uint64_t>(b[d * n + j]);
+        for (int64_t d = 0; d < k; ++d)
+          sum += static_cast<uint64_t>(a[i * k + d]) * static_cast<uint64_t>(b[d * n + j]);
         ASSERT_EQ(c[i * n + j], static_cast<T>(sum));
       }
     }

@@ -41,12 +41,12 @@ std::vector<int64_t> window(const PoolShape& s, int64_t o, int64_t& padded) {
   return at;
 }
 
-template <class T>
-void check(PoolKind kind, const PoolShape& s, double tolerance) {
+template <class T> void check(PoolKind kind, const PoolShape& s, double tolerance) {
   const int64_t in = volume(s.in), out = volume(s.out);
   auto x = random_values<T>(s.planes * in, 1);
   for (size_t i = 0; i + 7 < x.size(); i += 5) x[i + 2] = x[i];  // equal maxima
-  if (kind == PoolKind::lp) for (T& v : x) v = T(std::abs(static_cast<float>(v)) + 0.1f);
+  if (kind == PoolKind::lp)
+    for (T& v : x) v = T(std::abs(static_cast<float>(v)) + 0.1f);
   const auto dy = random_values<T>(s.planes * out, 2);
   std::vector<T> y(dy.size(), T(9.f)), dx(x.size(), T(9.f));
   pool_forward(dtype_of<T>, kind, s, x.data(), y.data());
@@ -65,8 +65,9 @@ void check(PoolKind kind, const PoolShape& s, double tolerance) {
         power_sum += std::pow(v, s.p);
         if (most < 0 || v > in_double(x[plane * in + most])) most = i;
       }
-      const double n = kind == PoolKind::average ? static_cast<double>(padded)
-                       : kind == PoolKind::average_of_elements ? static_cast<double>(at.size()) : 1;
+      const double n = kind == PoolKind::average               ? static_cast<double>(padded)
+                       : kind == PoolKind::average_of_elements ? static_cast<double>(at.size())
+                                                               : 1;
       double expected = at.empty() ? 0 : sum / n;
       if (kind == PoolKind::lp) expected = std::pow(power_sum, 1.0 / static_cast<double>(s.p));
       if (kind == PoolKind::max && most >= 0) expected = in_double(x[plane * in + most]);
@@ -94,11 +95,11 @@ TEST_P(Pooling, MatchesDouble) {
   };
   std::vector<PoolShape> shapes = {
       shape(3, {8, 36}, {4, 18}, {2, 2}, {2, 2}, {0, 0}),
-      shape(2, {9, 37}, {5, 19}, {2, 2}, {2, 2}, {0, 0}),    // rounded up
+      shape(2, {9, 37}, {5, 19}, {2, 2}, {2, 2}, {0, 0}),  // rounded up
       shape(2, {9, 11}, {5, 6}, {3, 3}, {2, 2}, {1, 1}),
       shape(2, {7, 9}, {7, 9}, {3, 3}, {1, 1}, {1, 1}),
-      shape(4, {5, 6}, {1, 1}, {5, 6}, {1, 1}, {0, 0}),      // global
-      shape(1, {4, 4}, {3, 4}, {2, 1}, {3, 2}, {2, 2}),      // windows in the padding only
+      shape(4, {5, 6}, {1, 1}, {5, 6}, {1, 1}, {0, 0}),  // global
+      shape(1, {4, 4}, {3, 4}, {2, 1}, {3, 2}, {2, 2}),  // windows in the padding only
       shape(2, {19}, {9}, {3}, {2}, {0}),
       shape(2, {4, 5, 6}, {2, 3, 3}, {2, 3, 2}, {2, 2, 2}, {0, 1, 0}),
       shape(0, {4}, {2}, {2}, {2}, {0}),

@@ -38,24 +38,15 @@ double naive(Reduction op, const std::vector<double>& g) {
     any |= v != 0, all &= v != 0, nan |= std::isnan(v);
   }
   switch (op) {
-    case Reduction::sum:
-      return sum;
-    case Reduction::mean:
-      return sum / g.size();
-    case Reduction::prod:
-      return prod;
-    case Reduction::max:
-      return nan ? NAN : top;
-    case Reduction::min:
-      return nan ? NAN : low;
-    case Reduction::any:
-      return any;
-    case Reduction::all:
-      return all;
-    case Reduction::sum_abs:
-      return abs;
-    case Reduction::sum_squares:
-      return squares;
+    case Reduction::sum: return sum;
+    case Reduction::mean: return sum / g.size();
+    case Reduction::prod: return prod;
+    case Reduction::max: return nan ? NAN : top;
+    case Reduction::min: return nan ? NAN : low;
+    case Reduction::any: return any;
+    case Reduction::all: return all;
+    case Reduction::sum_abs: return abs;
+    case Reduction::sum_squares: return squares;
   }
   return 0;
 }
