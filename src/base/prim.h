@@ -16,9 +16,10 @@ namespace twibil {
 //   order   ordered or commutative (same bits when the operands change places)
 //
 // Meanings that are not obvious, all of them without undefined behaviour:
-//   integers       wrap around; x / 0 and x mod 0 are 0; lowest / -1 wraps to lowest; a shift by less than 0 or by the width
-//                  or more gives 0 (shift_right of a negative value: -1); power with a negative exponent truncates to an
-//                  integer (1 for base 1, +-1 for base -1, else 0, also for base 0); sign, abs, neg of unsigned values wrap
+//   integers       wrap around; x / 0 and x mod 0 are 0; lowest / -1 wraps to lowest; a shift by less than 0 or by the
+//                  width or more gives 0 (shift_right of a negative value: -1); power with a negative exponent
+//                  truncates to an integer (1 for base 1, +-1 for base -1, else 0, also for base 0); neg of unsigned
+//                  values wraps
 //   bool           add, max, bit_or are "or"; mul, min, bit_and are "and"; bit_not negates
 //   floor_div mod  NumPy's: the quotient rounds down, the remainder has the divisor's sign
 //   fmod           C's: the remainder has the dividend's sign
@@ -29,6 +30,7 @@ namespace twibil {
 //   fma            a * b + c, rounded once
 //   select         operand 0 (a mask) ? operand 1 : operand 2
 //   from_mask      1 where true, else 0
+// clang-format off
 #define TW_PRIMITIVES(X)                          \
   X(identity, 1, 0, value, any, ordered)          \
   X(add, 2, 0, value, any, commutative)           \
@@ -103,6 +105,7 @@ namespace twibil {
   X(from_mask, 1, 0b1, value, any, ordered)        \
   X(fma, 3, 0, value, number, ordered)             \
   X(select, 3, 0b1, value, any, ordered)
+// clang-format on
 
 enum class Prim : uint8_t {
 #define TW_PRIM_NAME(name, ...) name,
@@ -120,7 +123,15 @@ struct PrimInfo {
 };
 
 namespace prim_detail {
-enum DTypes : uint8_t { real = 1, whole = 2, boolean = 4, number = real | whole, bits = whole | boolean, any = 7, mask = 4 };
+enum DTypes : uint8_t {
+  real = 1,
+  whole = 2,
+  boolean = 4,
+  number = real | whole,
+  bits = whole | boolean,
+  any = 7,
+  mask = boolean
+};
 enum Order { ordered, commutative };
 }  // namespace prim_detail
 
@@ -128,7 +139,12 @@ inline constexpr PrimInfo kPrims[] = {
 #define TW_RESULT_value false
 #define TW_RESULT_mask true
 #define TW_PRIM_INFO(name, arity, masks, result, dtypes, order) \
-  {#name, arity, masks, TW_RESULT_##result, prim_detail::DTypes::dtypes, prim_detail::Order::order == prim_detail::commutative},
+  {#name,                                                       \
+   arity,                                                       \
+   masks,                                                       \
+   TW_RESULT_##result,                                          \
+   prim_detail::DTypes::dtypes,                                 \
+   prim_detail::Order::order == prim_detail::commutative},
     TW_PRIMITIVES(TW_PRIM_INFO)
 #undef TW_PRIM_INFO
 #undef TW_RESULT_value

@@ -15,8 +15,7 @@ double gamma_of(double x);             // std::tgamma, with NaN at the negative 
 double lgamma_of(double x);            // log|gamma(x)|; thread-safe
 
 /// NumPy's: the quotient rounded down, exact where the true quotient is (a / b alone is not).
-template <class T>
-T floor_div_real(T a, T b) {
+template <class T> T floor_div_real(T a, T b) {
   if (b == 0) return a / b;
   T mod = std::fmod(a, b), quotient = (a - mod) / b;
   if (mod != 0 && (b < 0) != (mod < 0)) quotient -= 1;
@@ -25,23 +24,13 @@ T floor_div_real(T a, T b) {
   return quotient - down > T(0.5) ? down + 1 : down;
 }
 /// NumPy's: the remainder has the divisor's sign.
-template <class T>
-T mod_real(T a, T b) {
+template <class T> T mod_real(T a, T b) {
   T mod = std::fmod(a, b);
   if (mod == 0) return std::copysign(T(0), b);  // NaN is not 0
   return (b < 0) != (mod < 0) ? mod + b : mod;
 }
-template <class T>
-T sign_real(T x) {
-  return x > 0 ? T(1) : x < 0 ? T(-1) : x == 0 ? T(0) : x;
-}
-template <class T>
-T max_real(T a, T b) {
-  return a != a ? a : (b != b || b > a) ? b : a;
-}
-template <class T>
-T min_real(T a, T b) {
-  return a != a ? a : (b != b || b < a) ? b : a;
-}
+template <class T> T sign_real(T x) { return x > 0 ? T(1) : x < 0 ? T(-1) : x == 0 ? T(0) : x; }
+template <class T> T max_real(T a, T b) { return a != a ? a : (b != b || b > a) ? b : a; }
+template <class T> T min_real(T a, T b) { return a != a ? a : (b != b || b < a) ? b : a; }
 
 }  // namespace twibil

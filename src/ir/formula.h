@@ -46,8 +46,7 @@ class Expr {
   constexpr Id id_in(Recorder& r) const { return recorder_ ? id_ : r.constant(constant_); }
 
  private:
-  template <class T>
-  static constexpr Scalar to_scalar(T v) {
+  template <class T> static constexpr Scalar to_scalar(T v) {
     if constexpr (std::is_floating_point_v<T>) return Scalar(static_cast<double>(v));
     else return Scalar(static_cast<int64_t>(v));
   }
@@ -79,8 +78,7 @@ class Param : public Expr {
 // A formula of numbers alone (`exp(Expr(1))`) has nowhere to be recorded: compute it in C++.
 [[noreturn]] void formula_of_numbers_alone();
 
-template <class Result, class... Operands>
-constexpr Result emit(Prim prim, const Operands&... operands) {
+template <class Result, class... Operands> constexpr Result emit(Prim prim, const Operands&... operands) {
   Recorder* r = nullptr;
   ((r = r ? r : operands.recorder()), ...);
   if (!r) formula_of_numbers_alone();
@@ -88,8 +86,7 @@ constexpr Result emit(Prim prim, const Operands&... operands) {
 }
 
 namespace signature {  // the C++ types of primitives' operands and results, by the columns of the list
-template <int masks, int i>
-using Operand = std::conditional_t<(masks >> i & 1) != 0, const Mask&, const Expr&>;
+template <int masks, int i> using Operand = std::conditional_t<(masks >> i & 1) != 0, const Mask&, const Expr&>;
 using value = Expr;
 using mask = Mask;
 }  // namespace signature
@@ -145,8 +142,7 @@ constexpr Expr logaddexp(const Expr& a, const Expr& b) {
 }
 
 namespace detail {
-template <class Argument>
-constexpr Argument make_argument(Recorder& r) {
+template <class Argument> constexpr Argument make_argument(Recorder& r) {
   if constexpr (std::same_as<Argument, Param>) return {&r, r.param()};
   else return {&r, r.argument(std::same_as<Argument, Mask>)};
 }
@@ -165,10 +161,7 @@ constexpr Program record_with(const F& formula, Result (F::*)(Arguments...) cons
 }  // namespace detail
 
 /// Records a formula. See the top of this file.
-template <class F>
-constexpr Program record(F formula) {
-  return detail::record_with(formula, &F::operator());
-}
+template <class F> constexpr Program record(F formula) { return detail::record_with(formula, &F::operator()); }
 
 }  // namespace twibil::formula
 

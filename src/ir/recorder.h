@@ -116,18 +116,12 @@ class Recorder {
 // Only what is the same in every working dtype that has the primitive, but for the rounding of halves of integers.
 constexpr Id Recorder::fold(Prim prim, double a, double b) {
   switch (prim) {
-    case Prim::add:
-      return number(a + b);
-    case Prim::sub:
-      return number(a - b);
-    case Prim::mul:
-      return number(a * b);
-    case Prim::div:
-      return b != 0 ? number(a / b) : kNoId;
-    case Prim::neg:
-      return number(-a);
-    default:
-      return kNoId;
+    case Prim::add: return number(a + b);
+    case Prim::sub: return number(a - b);
+    case Prim::mul: return number(a * b);
+    case Prim::div: return b != 0 ? number(a / b) : kNoId;
+    case Prim::neg: return number(-a);
+    default: return kNoId;
   }
 }
 
@@ -138,8 +132,7 @@ constexpr Id Recorder::simplify(Prim prim, Id a, Id b, Id c) {
     if (folded != kNoId) return folded;
   }
   switch (prim) {
-    case Prim::identity:
-      return a;
+    case Prim::identity: return a;
     case Prim::mul:
       if (is(b, 1)) return a;
       if (is(b, -1)) return emit(Prim::neg, a);
@@ -151,6 +144,7 @@ constexpr Id Recorder::simplify(Prim prim, Id a, Id b, Id c) {
       if (is(b, 0)) return a;
       break;
     case Prim::power:
+      if (is(b, 0)) return number(1);
       if (is(b, 1)) return a;
       if (is(b, 2)) return emit(Prim::mul, a, a);
       break;
@@ -175,8 +169,7 @@ constexpr Id Recorder::simplify(Prim prim, Id a, Id b, Id c) {
     case Prim::select:
       if (b == c) return b;
       break;
-    default:
-      break;
+    default: break;
   }
   return kNoId;
 }
@@ -237,9 +230,7 @@ constexpr void Recorder::append(Program& p, Temps& temps, int i) const {
       p.sources[p.input_count] = n.index;
       temps.place[i] = {Ref::Kind::input, p.input_count++};
       break;
-    case Node::Kind::param:
-      temps.place[i] = {Ref::Kind::param, n.index};
-      break;
+    case Node::Kind::param: temps.place[i] = {Ref::Kind::param, n.index}; break;
     case Node::Kind::constant:
       if (p.constant_count == kMaxConstants) formula_is_too_long();
       p.constants[p.constant_count] = constants_[n.index];

@@ -104,6 +104,8 @@ TEST(Derivative, PowersAtZero) {
   EXPECT_EQ(at(derivative(p, 1), {0, 2, 1}), 0);
   constexpr Program cube = record([](Expr x) { return power(x, 3); });
   EXPECT_EQ(at(derivative(cube, 0), {0, 1}), 0);
+  constexpr Program one = record([](Expr x) { return power(x, 0) + x; });
+  EXPECT_EQ(at(derivative(one, 0), {0, 1}), 1);
 }
 
 TEST(Derivative, WithTheResultTheArgumentIsNotRead) {

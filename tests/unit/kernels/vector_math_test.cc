@@ -27,20 +27,16 @@ double sigmoid_of(double x) { return x >= 0 ? 1 / (1 + std::exp(-x)) : std::exp(
 
 constexpr uint32_t kDense = 257, kSparse = 7919;
 const Function kFunctions[] = {
-    {Prim::exp, std::exp, 2, kDense},      {Prim::log, std::log, 2, kDense},
-    {Prim::tanh, std::tanh, 2, 521},    {Prim::sigmoid, sigmoid_of, 2, 521},
-    {Prim::erf, std::erf, 2, 521},      {Prim::expm1, std::expm1, 2, 1543},
-    {Prim::log1p, std::log1p, 2, 1543},    {Prim::sin, std::sin, 1, 1027},
-    {Prim::cos, std::cos, 1, 1027},        {Prim::tan, std::tan, 1, 1027},
-    {Prim::exp2, std::exp2, 2, kSparse},   {Prim::log2, std::log2, 2, kSparse},
-    {Prim::log10, std::log10, 2, kSparse}, {Prim::sqrt, std::sqrt, 0.5, kSparse},
-    {Prim::rsqrt, rsqrt_of, 2, kSparse},   {Prim::cbrt, std::cbrt, 2, kSparse},
-    {Prim::asin, std::asin, 2, kSparse},   {Prim::acos, std::acos, 2, kSparse},
-    {Prim::atan, std::atan, 2, kSparse},   {Prim::sinh, std::sinh, 2, kSparse},
-    {Prim::cosh, std::cosh, 2, kSparse},   {Prim::asinh, std::asinh, 2, kSparse},
-    {Prim::acosh, std::acosh, 2, kSparse}, {Prim::atanh, std::atanh, 2, kSparse},
-    {Prim::gamma, gamma_of, 1, kSparse},   {Prim::lgamma, lgamma_of, 1, kSparse},
-    {Prim::digamma, digamma, 1, kSparse},  {Prim::erfinv, erfinv, 1, kSparse},
+    {Prim::exp, std::exp, 2, kDense},      {Prim::log, std::log, 2, kDense},      {Prim::tanh, std::tanh, 2, 521},
+    {Prim::sigmoid, sigmoid_of, 2, 521},   {Prim::erf, std::erf, 2, 521},         {Prim::expm1, std::expm1, 2, 1543},
+    {Prim::log1p, std::log1p, 2, 1543},    {Prim::sin, std::sin, 1, 1027},        {Prim::cos, std::cos, 1, 1027},
+    {Prim::tan, std::tan, 1, 1027},        {Prim::exp2, std::exp2, 2, kSparse},   {Prim::log2, std::log2, 2, kSparse},
+    {Prim::log10, std::log10, 2, kSparse}, {Prim::sqrt, std::sqrt, 0.5, kSparse}, {Prim::rsqrt, rsqrt_of, 2, kSparse},
+    {Prim::cbrt, std::cbrt, 2, kSparse},   {Prim::asin, std::asin, 2, kSparse},   {Prim::acos, std::acos, 2, kSparse},
+    {Prim::atan, std::atan, 2, kSparse},   {Prim::sinh, std::sinh, 2, kSparse},   {Prim::cosh, std::cosh, 2, kSparse},
+    {Prim::asinh, std::asinh, 2, kSparse}, {Prim::acosh, std::acosh, 2, kSparse}, {Prim::atanh, std::atanh, 2, kSparse},
+    {Prim::gamma, gamma_of, 1, kSparse},   {Prim::lgamma, lgamma_of, 1, kSparse}, {Prim::digamma, digamma, 1, kSparse},
+    {Prim::erfinv, erfinv, 1, kSparse},
 };
 
 // The distance from the true value in units of float32's last place there; huge if one is NaN, or a zero has the wrong
