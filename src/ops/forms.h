@@ -46,24 +46,31 @@ struct TransposeAttrs {
   inline Val name(const Val& x, const Val& y) { return apply(op_##name, {x, y}); }
 #define TW_DECLARE(name) extern const OpDef op_##name;
 
-#define TW_UNARY_FORMS(X)                                                                                \
-  X(negative)                                                                                            \
-  X(absolute) X(exp) X(log) X(sqrt) X(square) X(sign) X(reciprocal) X(sigmoid) X(tanh) X(floor) X(trunc) \
-      X(logical_not) X(isnan) X(isfinite) X(zeros_like) X(ones_like) X(copy)
-#define TW_BINARY_FORMS(X)                                                                                            \
-  X(add)                                                                                                              \
-  X(subtract) X(multiply) X(true_divide) X(floor_divide) X(power) X(hypot) X(copysign) X(maximum) X(minimum) X(equal) \
-      X(not_equal) X(less) X(less_equal) X(greater) X(greater_equal) X(logical_and) X(logical_or) X(matmul)           \
-          X(sum_to_like) X(broadcast_like) X(reshape_like)
+// clang-format off
+#define TW_UNARY_FORMS(X) \
+  X(negative) X(absolute) X(exp) X(log) X(sqrt) X(square) X(sign) X(reciprocal) X(sigmoid) X(tanh) X(floor) X(trunc) \
+  X(logical_not) X(isnan) X(isfinite) X(zeros_like) X(ones_like) X(copy)
+#define TW_BINARY_FORMS(X) \
+  X(add) X(subtract) X(multiply) X(true_divide) X(floor_divide) X(power) X(hypot) X(copysign) X(maximum) X(minimum) \
+  X(equal) X(not_equal) X(less) X(less_equal) X(greater) X(greater_equal) X(logical_and) X(logical_or) X(matmul) \
+  X(sum_to_like) X(broadcast_like) X(reshape_like)
+// clang-format on
 TW_UNARY_FORMS(TW_DECLARE)
 TW_BINARY_FORMS(TW_DECLARE)
 TW_UNARY_FORMS(TW_FORM_1)
 TW_BINARY_FORMS(TW_FORM_2)
 TW_DECLARE(sum)
-TW_DECLARE(mean) TW_DECLARE(cast) TW_DECLARE(reshape) TW_DECLARE(transpose) TW_DECLARE(expand_dims) TW_DECLARE(where)
-    TW_DECLARE(swapaxes) TW_DECLARE(broadcast_to) TW_DECLARE(eye)
+TW_DECLARE(mean)
+TW_DECLARE(cast)
+TW_DECLARE(reshape)
+TW_DECLARE(transpose)
+TW_DECLARE(expand_dims)
+TW_DECLARE(where)
+TW_DECLARE(swapaxes)
+TW_DECLARE(broadcast_to)
+TW_DECLARE(eye)
 
-        inline Val sum(const Val& x, Maybe<IntList> axis = {}, bool keepdims = false) {
+inline Val sum(const Val& x, Maybe<IntList> axis = {}, bool keepdims = false) {
   return apply(op_sum, SumAttrs{axis, {}, keepdims}, {x});
 }
 inline Val mean(const Val& x, Maybe<IntList> axis = {}, bool keepdims = false) {

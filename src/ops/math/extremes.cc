@@ -17,9 +17,8 @@ inline constexpr Program kPassBetween =
     record([](Expr x, Expr low, Expr high, Expr dy) { return select(x >= low && x <= high, dy, 0); });
 
 TW_DECLARE(share_of_larger)
-TW_DECLARE(pass_between) static Val share_of_larger(const Val& x, const Val& y, const Val& dy) {
-  return apply(op_share_of_larger, {x, y, dy});
-}
+TW_DECLARE(pass_between)
+static Val share_of_larger(const Val& x, const Val& y, const Val& dy) { return apply(op_share_of_larger, {x, y, dy}); }
 static Val pass_between(const Val& x, const Val& low, const Val& high, const Val& dy) {
   return apply(op_pass_between, {x, low, high, dy});
 }
