@@ -86,7 +86,7 @@ Array& operator+=(Array& a, const Array& b);
 Array& operator-=(Array& a, const Array& b);
 std::string to_string(const Array& a);  // "array([[1, 2], [3, 4]], float32)"
 
-/// Any registered operator by its name; the functions of ops.h are made of it.
+/// Any registered operator by its name, with attributes by theirs.
 using Attribute =
     std::variant<bool, int64_t, double, DType, std::string, std::vector<int64_t>, std::vector<double>, std::monostate>;
 struct NamedAttribute {

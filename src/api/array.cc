@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "twibil/array.h"
 
+#include <charconv>
 #include <cmath>
 
 #include "ir/apply.h"
@@ -192,18 +193,24 @@ Array operator==(const Array& a, const Array& b) { return binary(known().equal, 
 Array& operator+=(Array& a, const Array& b) { return in_place(known().add, a, b); }
 Array& operator-=(Array& a, const Array& b) { return in_place(known().subtract, a, b); }
 
+/// The shortest digits that read back as the same element.
+static std::string digits(double x, DType t) {
+  if (t == DType::float64 || !std::isfinite(x)) return shortest(x);
+  if (!is_floating(t)) return std::to_string(static_cast<int64_t>(x));
+  char buffer[32];
+  return {buffer, std::to_chars(buffer, buffer + sizeof buffer, static_cast<float>(x)).ptr};
+}
+
 static void print(std::string& to, const std::vector<double>& v, const Shape& shape, int axis, int64_t& at,
-                  bool whole) {
+                  DType dtype) {
   if (axis == shape.rank()) {
-    double x = v[static_cast<size_t>(at++)];
-    to += whole && std::isfinite(x) ? std::to_string(static_cast<int64_t>(x))
-                                    : shortest(static_cast<double>(static_cast<float>(x)));
+    to += digits(v[static_cast<size_t>(at++)], dtype);
     return;
   }
   to += '[';
   for (int64_t i = 0; i < shape[axis]; ++i) {
     if (i) to += ", ";
-    print(to, v, shape, axis + 1, at, whole);
+    print(to, v, shape, axis + 1, at, dtype);
   }
   to += ']';
 }
@@ -213,7 +220,7 @@ std::string to_string(const Array& a) {
   if (a.size() > 1000) return text("array(shape ", a.shape(), ", ", a.dtype(), ")");
   std::string s = "array(";
   int64_t at = 0;
-  print(s, a.to_vector<double>(), a.shape(), 0, at, !is_floating(a.dtype()));
+  print(s, a.to_vector<double>(), a.shape(), 0, at, a.dtype());
   return s + text(", ", a.dtype(), ")");
 }
 

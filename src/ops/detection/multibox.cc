@@ -289,7 +289,14 @@ TW_OP(box_nms_grad) = whole({
     .doc = "The gradient of box_nms: rows of dy back where they came from.",
     .attrs = schema<NmsAttrs>(kNmsFields),
     .in = {{{.name = "dy"}, {.name = "index"}}},
-    .infer = infer_rule<NmsAttrs>([](auto&, SigsIn in, SigsOut out) { out[0] = in[0]; }),
+    .infer = infer_rule<NmsAttrs>([](auto&, SigsIn in, SigsOut out) {
+      const Shape& dy = in[0].shape;
+      TW_CHECK(dy.rank() >= 2 && in[1].dtype == DType::int64 &&
+                   in[1].shape == Shape(dy.span().first(static_cast<size_t>(dy.rank() - 1))),
+               value, "box_nms_grad: index must be int64 of dy's shape without the last axis; got ", in[1], " for ",
+               in[0]);
+      out[0] = in[0];
+    }),
     .types = kSingle,
     .kernel = cpu_rule<NmsAttrs>([](auto&, Call& c) {
       const Buffer& dy = c.in[0];
@@ -297,6 +304,7 @@ TW_OP(box_nms_grad) = whole({
       int64_t width = dy.dim(dy.rank - 1), boxes = dy.dim(dy.rank - 2);
       for (int64_t row = 0; row < c.in[1].size; ++row) {
         int64_t from = c.in[1].template as<int64_t>()[row];
+        TW_CHECK(from < boxes, index, "box_nms_grad: index ", from, " is out of range for ", boxes, " boxes");
         if (from >= 0)
           std::copy_n(dy.template as<float>() + row * width, width,
                       c.out[0].template as<float>() + (row / boxes * boxes + from) * width);

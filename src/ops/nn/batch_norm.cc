@@ -162,7 +162,16 @@ TW_OP(batch_norm_grad) = whole({
     .attrs = schema<BatchNormAttrs>(kBatchNormFields),
     .in = {{{.name = "dy"}, {.name = "x"}, {.name = "gamma"}, {.name = "mean"}, {.name = "var"}}},
     .out = {{"dx", "dgamma", "dbeta"}},
-    .infer = infer_rule<BatchNormAttrs>([](auto&, SigsIn in, SigsOut out) {
+    .infer = infer_rule<BatchNormAttrs>([](auto& a, SigsIn in, SigsOut out) {
+      TW_CHECK(in[1].rank() > 0 && in[0].dtype == in[1].dtype, type,
+               "batch_norm_grad: dy and x must have one dtype and at least one dimension; got ", in[0], " and ", in[1]);
+      int64_t channels = in[1].shape[normalize_axis(a.axis, in[1].rank(), "batch_norm_grad")];
+      check_vector(in[2], "gamma", channels);
+      for (int k = 3; k < 5; ++k) {
+        check_vector(in[k], k == 3 ? "mean" : "var", channels);
+        TW_CHECK(in[k].dtype == statistics_dtype(in[1].dtype), type, "batch_norm_grad: statistics of ", in[1].dtype,
+                 " data must be ", statistics_dtype(in[1].dtype), "; got ", in[k].dtype);
+      }
       TW_CHECK(in[0].shape == in[1].shape, value, "batch_norm_grad: dy and x must have one shape; got ", in[0].shape,
                " and ", in[1].shape);
       out[0] = {in[1].shape, in[1].dtype};

@@ -100,6 +100,17 @@ TW_OP(layer_norm_grad) = whole({
     .in = {{{.name = "dy"}, {.name = "x"}, {.name = "gamma"}, {.name = "mean"}, {.name = "inv_std"}}},
     .out = {{"dx", "dgamma", "dbeta"}},
     .infer = infer_rule<LayerNormAttrs>([](auto&, SigsIn in, SigsOut out) {
+      const Shape& x = in[1].shape;
+      TW_CHECK(x.rank() > 0 && in[0].shape == x && in[0].dtype == in[1].dtype, value,
+               "layer_norm_grad: dy and x must agree in shape and dtype; got ", in[0], " and ", in[1]);
+      Shape rows = x;
+      rows[x.rank() - 1] = 1;
+      DType t = in[1].dtype == DType::float64 ? DType::float64 : DType::float32;
+      TW_CHECK(in[2].shape == Shape{x[x.rank() - 1]}, value, "layer_norm_grad: gamma must have shape [",
+               x[x.rank() - 1], "]; got ", in[2].shape);
+      for (int k = 3; k < 5; ++k)
+        TW_CHECK(in[k].shape == rows && in[k].dtype == t, value, "layer_norm_grad: mean and inv_std must be ", t,
+                 " of shape ", rows, "; got ", in[k]);
       out[0] = {in[1].shape, in[1].dtype};
       out[1] = out[2] = {in[2].shape, in[3].dtype};
     }),

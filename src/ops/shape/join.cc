@@ -113,6 +113,19 @@ TW_OP(concatenate_part) = whole({
     .infer = infer_rule<PartAttrs>([](auto& a, SigsIn in, SigsOut out) {
       TW_CHECK(a.index >= 0 && a.index + 1 < static_cast<int64_t>(in.size()), value, "concatenate_part: index ",
                a.index, " is out of range");
+      const Shape& dy = in[0].shape;
+      TW_CHECK(a.axis >= -1 && a.axis < dy.rank(), value, "concatenate_part: axis ", a.axis,
+               " is out of range for dy of shape ", dy);
+      int64_t total = 0;
+      for (const Sig& like : in.subspan(1)) {
+        bool fits = a.axis < 0 || like.rank() == dy.rank();
+        for (int i = 0; fits && a.axis >= 0 && i < dy.rank(); ++i) fits = i == a.axis || like.shape[i] == dy[i];
+        TW_CHECK(fits, value, "concatenate_part: an array of shape ", like.shape, " was not joined into dy of shape ",
+                 dy);
+        total = checked_add(total, a.axis < 0 ? like.shape.size() : like.shape[static_cast<int>(a.axis)]);
+      }
+      TW_CHECK(a.axis >= 0 ? total == dy[static_cast<int>(a.axis)] : dy == Shape{total}, value,
+               "concatenate_part: the joined arrays do not make up dy of shape ", dy);
       out[0] = {in[static_cast<size_t>(a.index + 1)].shape, in[0].dtype};
     }),
     .types = kAll,
