@@ -216,7 +216,7 @@ PyObject* call_operator(PyObject*, PyObject* args, PyObject* keywords) {
 
 PyMethodDef functions[] = {
     {"registry", list_registry, METH_NOARGS, "Every operator as a dictionary of what its declaration says."},
-    {"call_operator", reinterpret_cast<PyCFunction>(call_operator), METH_VARARGS | METH_KEYWORDS,
+    {"call_operator", as_method(call_operator), METH_VARARGS | METH_KEYWORDS,
      "call_operator(name, arrays, attrs=None, training=False): the visible outputs as a list. attrs: a dictionary, or "
      "text as in samples."},
     {},
