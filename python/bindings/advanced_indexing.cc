@@ -69,40 +69,38 @@ int advanced_axes(PyObject* o) {
   return 1;
 }
 
+void AdvancedKey::push_back(Val index, int axis) {
+  TW_ASSERT(count_ < kMaxRank);  // each takes an axis, and the key fits the array
+  operands_[2 + count_++] = std::move(index);
+  axes_.push_back(axis);
+}
+
 int AdvancedKey::add(PyObject* o, int axis, std::span<const int64_t> dims) {
   Val v = entry_array(o);
   front_ |= gap_;
   if (v->dtype() != DType::bool_) {
-    indices_.push_back(std::move(v));
-    axes_.push_back(axis);
+    push_back(std::move(v), axis);
     return 1;
   }
   TW_CHECK(v->rank() > 0, index, "a single bool cannot index an array; use an array of bools");
   for (int i = 0; i < v->rank(); ++i)
     TW_CHECK(v->dims[i] == dims[static_cast<size_t>(i)], index, "a boolean index of shape ", v->shape(),
              " does not match the array: axis ", axis + i, " has size ", dims[static_cast<size_t>(i)]);
-  for (Val& positions : mask_indices(*v)) {
-    axes_.push_back(axis++);
-    indices_.push_back(std::move(positions));
-  }
+  for (Val& positions : mask_indices(*v)) push_back(std::move(positions), axis++);
   return v->rank();
 }
 
-Val AdvancedKey::read(const Val& view) const {
-  std::vector<Val> in{view};
-  in.insert(in.end(), indices_.begin(), indices_.end());
+Val AdvancedKey::read(Val x) {
+  operands_[1] = std::move(x);
   ops::AdvancedIndexAttrs attrs{axes_, front_};
-  return apply_all(ops::op_advanced_index, &attrs, in)[0];
+  return apply_all(ops::op_advanced_index, &attrs, {operands_ + 1, static_cast<size_t>(1 + count_)})[0];
 }
 
-void AdvancedKey::write(Value& x, const ops::BasicIndexAttrs& basic, const Val& value) const {
-  bool whole = basic.new_axes.empty();
-  for (int i = 0; i < basic.size.size(); ++i) whole &= basic.size[i] == x.dims[i] && basic.step[i] == 1;
-  Val target = whole ? Val::share(&x) : apply(ops::op_basic_index, basic, {Val::share(&x)});
-  std::vector<Val> in{target, value};
-  in.insert(in.end(), indices_.begin(), indices_.end());
+void AdvancedKey::write(Val x, Val value) {
+  operands_[0] = std::move(x);
+  operands_[1] = std::move(value);
   ops::AdvancedIndexAttrs attrs{axes_, front_};
-  apply_all(ops::op_advanced_put, &attrs, in);
+  apply_all(ops::op_advanced_put, &attrs, {operands_, static_cast<size_t>(2 + count_)});
 }
 
 }  // namespace twibil::python

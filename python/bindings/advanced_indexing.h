@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The part of a key that consists of integer arrays and boolean masks.
 #pragma once
-#include <vector>
-
 #include "array_object.h"
 #include "ops/index/basic_index.h"
 
@@ -13,17 +11,20 @@ int advanced_axes(PyObject* entry);
 
 class AdvancedKey {
  public:
-  bool empty() const { return indices_.empty(); }
+  bool empty() const { return count_ == 0; }
   /// An ellipsis stands here: arrays on both sides of it are not neighbours.
-  void ellipsis() { gap_ = !indices_.empty(); }
+  void ellipsis() { gap_ = count_ > 0; }
   /// Adds an integer, integer array, list or mask that indexes the axes from `axis` on of the basic result; `dims` are
   /// their sizes. Returns how many axes it takes.
   int add(PyObject* entry, int axis, std::span<const int64_t> dims);
-  Val read(const Val& view) const;
-  void write(Value& x, const ops::BasicIndexAttrs& basic, const Val& value) const;
+  /// The elements of `x`, which is the basic part of the key applied to the array.
+  Val read(Val x);
+  void write(Val x, Val value);
 
  private:
-  std::vector<Val> indices_;  // int64
+  void push_back(Val index, int axis);
+  Val operands_[kMaxRank + 2];  // room for the array and the value, then the index arrays
+  int count_ = 0;               // of index arrays
   IntList axes_;
   bool gap_ = false, front_ = false;
 };

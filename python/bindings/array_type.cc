@@ -70,7 +70,7 @@ PyObject* get_strides(PyObject* o, void*) {
 }
 PyObject* get_transposed(PyObject* o, void*) {
   TW_TRY(  // layers: operator names (what .T means)
-      const OpDef& op = require_op("transpose"); Value* x = value_of(o); Value * out[6];
+      static const OpDef& op = require_op("transpose"); Value* x = value_of(o); Value * out[6];
       invoke(op, op.attrs.defaults, {&x, 1}, out); return wrap(out[0]);)
 }
 PyObject* get_context(PyObject*, void*) {

@@ -29,8 +29,7 @@ bool to_bool(PyObject* o, const Field& f, const char* op) {
 }
 
 int64_t integer(PyObject* o, const Field& f, const char* op) {
-  if (PyLong_CheckExact(o) || PyIndex_Check(o) || PyFloat_Check(o))
-    return to_int(o, text(op, ": argument ", f.name).c_str());
+  if (PyLong_CheckExact(o) || PyIndex_Check(o) || PyFloat_Check(o)) return to_int(o, Purpose(op, f));
   wrong(f, op, "an integer", o);
 }
 
@@ -86,7 +85,7 @@ void store(const Field& f, void* attrs, PyObject* o, const char* op) {
     case AttrKind::scalar: attr_at<Scalar>(attrs, f) = scalar(o, f, op); return;
     case AttrKind::int_list:
       if (none) wrong(f, op, "an integer or a tuple of integers", o);
-      attr_at<IntList>(attrs, f) = to_int_list(o, text(op, ": argument ", f.name).c_str());
+      attr_at<IntList>(attrs, f) = to_int_list(o, Purpose(op, f));
       return;
     case AttrKind::real_list: attr_at<DoubleList>(attrs, f) = double_list(o, f, op); return;
     case AttrKind::text: return set_text(f, attrs, o, op);
@@ -112,8 +111,7 @@ void store(const Field& f, void* attrs, PyObject* o, const char* op) {
       attr_at<Maybe<Scalar>>(attrs, f) = none ? Maybe<Scalar>() : Maybe<Scalar>(scalar(o, f, op));
       return;
     case AttrKind::maybe_int_list:
-      attr_at<Maybe<IntList>>(attrs, f) =
-          none ? Maybe<IntList>() : Maybe<IntList>(to_int_list(o, text(op, ": argument ", f.name).c_str()));
+      attr_at<Maybe<IntList>>(attrs, f) = none ? Maybe<IntList>() : Maybe<IntList>(to_int_list(o, Purpose(op, f)));
       return;
   }
 }

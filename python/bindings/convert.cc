@@ -74,7 +74,15 @@ static bool is_numpy_scalar(PyObject* o) {
   return PyObject_TypeCheck(o, reinterpret_cast<PyTypeObject*>(generic));
 }
 
-int64_t to_int(PyObject* o, const char* what) {
+static int64_t whole_number(PyObject* o, const Purpose& what) {
+  int overflow;
+  int64_t v = PyLong_AsLongLongAndOverflow(o, &overflow);
+  TW_CHECK(!overflow, value, what, " does not fit 64 bits");
+  return v;
+}
+
+int64_t to_int(PyObject* o, const Purpose& what) {
+  if (PyLong_CheckExact(o)) return whole_number(o, what);
   Ref index(PyNumber_Index(o));
   if (!index) {
     PyErr_Clear();
@@ -83,13 +91,10 @@ int64_t to_int(PyObject* o, const char* what) {
       return s.as_int();
     throw_error(ErrorKind::type, text(what, " must be an integer; got ", Py_TYPE(o)->tp_name));
   }
-  int overflow;
-  int64_t v = PyLong_AsLongLongAndOverflow(index.get(), &overflow);
-  TW_CHECK(!overflow, value, what, " does not fit 64 bits");
-  return v;
+  return whole_number(index.get(), what);
 }
 
-IntList to_int_list(PyObject* o, const char* what) {
+IntList to_int_list(PyObject* o, const Purpose& what) {
   IntList list;
   if (PyTuple_Check(o) || PyList_Check(o)) {
     Py_ssize_t n = PySequence_Fast_GET_SIZE(o);

@@ -17,9 +17,20 @@ Val to_array(PyObject* o, Maybe<DType> dtype);
 DType to_dtype(PyObject* o);             // NumPy dtypes and scalar types, Python types, names
 PyObject* dtype_object(DType t);         // numpy.dtype; the string "bfloat16" for what NumPy lacks
 bool to_scalar(PyObject* o, Scalar* s);  // int, float, bool, NumPy scalars
-int64_t to_int(PyObject* o, const char* what);
+/// What a conversion is for, as messages call it; put into words only when there is something to say.
+struct Purpose {
+  const char* op;  // null: the name says it all
+  const char* name;
+  Purpose(const char* what) : op(nullptr), name(what) {}
+  Purpose(const char* op_name, const Field& field) : op(op_name), name(field.name) {}
+};
+inline void append_part(std::string& to, const Purpose& p) {
+  if (p.op) to += text(p.op, ": argument ");
+  to += p.name;
+}
+int64_t to_int(PyObject* o, const Purpose& what);
 PyObject* shape_tuple(std::span<const int64_t> dims);
-IntList to_int_list(PyObject* o, const char* what);
+IntList to_int_list(PyObject* o, const Purpose& what);
 
 void set_attr(const Field& field, void* attrs, PyObject* o, const char* op);
 PyObject* attr_object(const Field& field, const void* attrs);

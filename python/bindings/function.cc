@@ -3,7 +3,7 @@
 // dictionaries. Positional arguments are first the arrays, then the attributes, as declared.
 #include "function.h"
 
-#include <memory>
+#include <bit>
 #include <string>
 #include <vector>
 
@@ -21,6 +21,7 @@ struct Function {
   const FastPath* fast;
   const char* name;                  // "np.sum"
   std::vector<PyObject*>* keywords;  // interned: inputs, then attributes
+  uint64_t required;                 // bit k: attribute k has no default
 };
 
 const char* short_name(const char* name) {
@@ -43,6 +44,47 @@ const Universal& universal() {
 
 constexpr int kFewArrays = 16;  // kept in place; every operator with named inputs has fewer
 constexpr size_t kAttrRoom = 2048;
+
+/// The arrays of a call. Those that the caller holds for its length are borrowed; others are counted.
+class Operands {
+ public:
+  ~Operands() {
+    for (int i = 0; counted_ && i < std::min(count_, kFewArrays); ++i)
+      if (counted_ >> i & 1) release(few_[i]);
+  }
+  int count() const { return count_; }
+  bool has(int k) const { return k < count_ && (k < kFewArrays ? few_[k] != nullptr : true); }
+  std::span<Value* const> span() {
+    if (count_ <= kFewArrays) return {few_, static_cast<size_t>(count_)};
+    many_.assign(few_, few_ + kFewArrays);
+    for (const Val& v : held_) many_.push_back(v.get());
+    return many_;
+  }
+  void skip_to(int k) {
+    while (count_ < k) few_[count_++] = nullptr;
+  }
+  void borrow(int k, Value* v) {
+    skip_to(k + 1);
+    few_[k] = v;
+  }
+  void take(int k, Val v) {
+    skip_to(k + 1);
+    few_[k] = v.leak();
+    counted_ |= 1u << k;
+  }
+  void append(Val v) {
+    if (count_ < kFewArrays) return take(count_, std::move(v));
+    held_.push_back(std::move(v));
+    ++count_;
+  }
+
+ private:
+  int count_ = 0;
+  uint32_t counted_ = 0;  // bit i: few_[i] is counted
+  Value* few_[kFewArrays];
+  std::vector<Val> held_;     // those beyond the few
+  std::vector<Value*> many_;  // all of them, when they are more
+};
 
 /// The arguments of one call while they are sorted.
 class Arguments {
@@ -97,15 +139,11 @@ class Arguments {
   }
 
   PyObject* run() {
-    for (int k = 0; k < op_.attrs.count; ++k)
-      TW_CHECK(!op_.attrs.fields[k].required || set_[k], type, op_.name, ": argument ", op_.attrs.fields[k].name,
-               " is missing. ", op_.attrs.fields[k].doc);
-    Value* few[kFewArrays];
-    std::vector<Value*> many(more_.empty() ? 0 : static_cast<size_t>(count_));
-    Value** in = more_.empty() ? few : many.data();
-    for (int i = 0; i < count_; ++i)
-      in[i] = (i < kFewArrays ? arrays_[i] : more_[static_cast<size_t>(i - kFewArrays)]).get();
-    return call_op(op_, op_.attrs.size ? attrs_ : nullptr, {in, static_cast<size_t>(count_)}, given_ ? outs_ : nullptr);
+    if (uint64_t missing = f_.required & ~set_) {
+      const Field& field = op_.attrs.fields[std::countr_zero(missing)];
+      throw_error(ErrorKind::type, text(op_.name, ": argument ", field.name, " is missing. ", field.doc));
+    }
+    return call_op(op_, op_.attrs.size ? attrs_ : nullptr, arrays_.span(), given_ ? outs_ : nullptr);
   }
 
  private:
@@ -141,21 +179,20 @@ class Arguments {
   }
 
   void set_input(int k, PyObject* o) {
-    TW_CHECK(k >= count_ || !arrays_[k], type, op_.name, ": argument ", op_.in[k].name, " is given twice");
-    if (o == Py_None) {
+    TW_CHECK(!arrays_.has(k), type, op_.name, ": argument ", op_.in[k].name, " is given twice");
+    if (is_array(o)) {
+      arrays_.borrow(k, value_of(o));
+    } else if (o == Py_None) {
       TW_CHECK(op_.in[k].kind == SlotKind::optional, type, op_.name, ": argument ", op_.in[k].name,
                " must be an array; got None");
+      arrays_.skip_to(k + 1);
     } else {
-      arrays_[k] = require_operand(o, op_.name, op_.in[k].name);
+      arrays_.take(k, require_operand(o, op_.name, op_.in[k].name));
     }
-    count_ = std::max(count_, k + 1);
   }
   void append(PyObject* o) {
-    count_ = std::max(count_, inputs_ - 1);
-    Val v = require_operand(o, op_.name, op_.in[inputs_ - 1].name);
-    if (count_ < kFewArrays) arrays_[count_] = std::move(v);
-    else more_.push_back(std::move(v));
-    ++count_;
+    arrays_.skip_to(inputs_ - 1);
+    arrays_.append(require_operand(o, op_.name, op_.in[inputs_ - 1].name));
   }
   void spread(PyObject* sequence) {
     if (is_array(sequence) || !(PyList_Check(sequence) || PyTuple_Check(sequence))) {
@@ -165,13 +202,14 @@ class Arguments {
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(sequence); ++i) append(PySequence_Fast_GET_ITEM(sequence, i));
   }
   void set_field(int k, PyObject* o) {
-    TW_CHECK(!set_[k], type, op_.name, ": argument ", op_.attrs.fields[k].name, " is given twice");
-    set_[k] = true;
+    TW_CHECK(!(set_ >> k & 1), type, op_.name, ": argument ", op_.attrs.fields[k].name, " is given twice");
+    set_ |= uint64_t{1} << k;
     set_attr(op_.attrs.fields[k], attrs_, o, op_.name);
   }
   void set_out(PyObject* o) {
     if (o == Py_None) return;
     given_ = true;
+    std::fill(outs_, outs_ + op_.visible_outputs(), nullptr);
     if (is_array(o)) {
       outs_[0] = value_of(o);
       return;
@@ -197,12 +235,10 @@ class Arguments {
   const Function& f_;
   const OpDef& op_;
   int inputs_;
-  int count_ = 0;
   bool given_ = false;
-  Val arrays_[kFewArrays];
-  std::vector<Val> more_;
-  Value* outs_[6] = {};
-  bool set_[32] = {};
+  uint64_t set_ = 0;  // bit k: attribute k is given
+  Operands arrays_;
+  Value* outs_[6];
   alignas(16) std::byte attrs_[kAttrRoom];
 };
 
@@ -325,11 +361,13 @@ PyObject* make_function(const OpDef& op, const char* name) {
   f->keywords = new std::vector<PyObject*>;
   for (int i = 0; i < op.inputs(); ++i) f->keywords->push_back(interned(op.in[i].name));
   for (const Field& field : op.attrs.span()) f->keywords->push_back(interned(field.name));
+  f->required = 0;
+  for (int k = 0; k < op.attrs.count; ++k) f->required |= uint64_t{op.attrs.fields[k].required} << k;
   return reinterpret_cast<PyObject*>(f);
 }
 
 PyObject* call_op(const OpDef& op, const void* attrs, std::span<Value* const> in, Value* const* given) {
-  Value* out[6] = {};
+  Value* out[6];
   invoke(op, attrs, in, out, given);
   if (op.visible_outputs() == 1) return wrap(out[0]);
   Ref list(checked(PyList_New(op.visible_outputs())));

@@ -7,8 +7,9 @@
 #include "convert.h"
 #include "ir/apply.h"
 #include "ir/modes.h"
+#include "kernels/copy.h"
 #include "ops/index/basic_index.h"
-#include "runtime/eager.h"
+#include "runtime/fast_path.h"
 
 namespace twibil::python {
 
@@ -98,23 +99,32 @@ ParsedKey parse(const Value& x, PyObject* key) {
   return parsed;
 }
 
+bool must_link(const Value& x) { return modes.recording && x.node; }
+
+bool is_whole(const Value& x, const ops::BasicIndexAttrs& attrs) {
+  bool whole = attrs.new_axes.empty();
+  for (int i = 0; whole && i < attrs.size.size(); ++i) whole = attrs.size[i] == x.dims[i] && attrs.step[i] == 1;
+  return whole;
+}
+
+/// A view that nobody records needs no call of an operator.
 Val basic_view(Value& x, const ops::BasicIndexAttrs& attrs) {
-  return apply(ops::op_basic_index, attrs, {Val::share(&x)});
+  if (must_link(x)) return apply(ops::op_basic_index, attrs, {Val::share(&x)});
+  return Val::adopt(new_view(x, ops::index_layout(attrs, x.layout())));
 }
 
-/// x[i] of a row-major array that nobody records: one header.
-Value* row_view(Value& x, int64_t i) {
-  i = checked_index(i, x.dims[0], 0);
-  Layout l;
-  l.shape = Shape(x.shape().subspan(1));
-  int64_t strides[kMaxRank];
-  x.copy_strides(strides);
-  l.offset = i * strides[0];
-  std::copy(strides + 1, strides + x.rank(), l.strides);
-  return new_view(x, l);
+/// x[key] = number for elements that are there, and that nobody records: they are filled. False: use assign_basic.
+bool fill_part(Value& x, const ops::BasicIndexAttrs& attrs, PyObject* to) {
+  Scalar number;
+  if (modes.recording || x.has(kReadOnly) || x.size() > kInlineElements || !to_scalar(to, &number) ||
+      !engine::idle(x.root->variable.load(std::memory_order_acquire)))
+    return false;
+  Layout part = ops::index_layout(attrs, x.layout());
+  kernels::fill(x.dtype(), part.shape, x.data + part.offset * size_of(x.dtype()),
+                {part.strides, static_cast<size_t>(part.shape.rank())}, number);
+  bump_version(&x);
+  return true;
 }
-
-bool must_link(const Value& x) { return x.has(kNeedsGrad) && modes.recording; }
 
 }  // namespace
 
@@ -123,12 +133,11 @@ PyObject* array_subscript(PyObject* o, PyObject* key) {
     Value& x = *value_of(o);
     if (PyLong_CheckExact(key) && !must_link(x)) {
       TW_CHECK(x.rank() > 0, index, "too many indices: the array has 0 dimensions, 1 was indexed");
-      return wrap_new(row_view(x, to_int(key, "an index")));
+      return wrap_new(new_item_view(x, checked_index(to_int(key, "an index"), x.dims[0], 0)));
     }
     ParsedKey parsed = parse(x, key);
-    Val view = basic_view(x, parsed.basic);
-    if (parsed.advanced.empty()) return wrap(std::move(view));
-    return wrap(parsed.advanced.read(view));
+    if (parsed.advanced.empty()) return wrap(basic_view(x, parsed.basic));
+    return wrap(parsed.advanced.read(is_whole(x, parsed.basic) ? Val::share(&x) : basic_view(x, parsed.basic)));
   } catch (...) {
     return raise_current();
   }
@@ -139,11 +148,12 @@ int array_assign_subscript(PyObject* o, PyObject* key, PyObject* to) {
     TW_CHECK(to, type, "elements of an array cannot be deleted");
     Value& x = *value_of(o);
     ParsedKey parsed = parse(x, key);
+    if (parsed.advanced.empty() && fill_part(x, parsed.basic, to)) return 0;
     Val value = require_operand(to, "assign", "value");
     if (parsed.advanced.empty()) {
       apply(ops::op_assign_basic, parsed.basic, {Val::share(&x), value});
     } else {
-      parsed.advanced.write(x, parsed.basic, value);
+      parsed.advanced.write(is_whole(x, parsed.basic) ? Val::share(&x) : basic_view(x, parsed.basic), std::move(value));
     }
     return 0;
   } catch (...) {
@@ -171,7 +181,7 @@ PyObject* iterator_next(PyObject* self) {
   try {
     Value& x = *value_of(it->array);
     if (it->next >= x.dims[0]) return nullptr;
-    if (!must_link(x)) return wrap_new(row_view(x, it->next++));
+    if (!must_link(x)) return wrap_new(new_item_view(x, it->next++));
     Ref key(checked(PyLong_FromLongLong(it->next++)));
     return array_subscript(it->array, key.get());
   } catch (...) {

@@ -80,7 +80,6 @@ bool keep_output(Value* v) {
   }
   out->kept = true;
   v->node = nullptr;
-  v->word &= ~kNeedsGrad;
   v->count.store(1, std::memory_order_relaxed);
   bool read = n->op && (n->op->needs & Y(static_cast<int>(out - n->out()))) && !out->overwritten;
   if (!read) {  // only its shape can be asked for

@@ -208,20 +208,25 @@ struct OpDef {
   PredictFunction predict = nullptr;                                   // what a .trains operator is outside training
   std::array<Sample, 6> samples = {};
 
-  constexpr int inputs() const {
-    int n = 0;
-    while (n < static_cast<int>(in.size()) && in[n].name) ++n;
-    return n;
-  }
-  constexpr int outputs() const {
-    int n = 0;
-    while (n < static_cast<int>(out.size()) && out[n]) ++n;
-    return n ? n : 1;
-  }
+  int8_t input_count = 0, output_count = 1;  // of `in` and `out`; filled in by whole()
+
+  constexpr int inputs() const { return input_count; }
+  constexpr int outputs() const { return output_count; }
   constexpr int visible_outputs() const { return visible ? visible : outputs(); }
   constexpr bool variadic() const { return inputs() && in[inputs() - 1].kind == SlotKind::variadic; }
   constexpr bool pointwise() const { return program != nullptr; }
+  constexpr bool writes_inputs() const { return updates[0].output >= 0; }
 };
+
+/// The same definition with its inputs and outputs counted.
+constexpr OpDef counted(OpDef d) {
+  int n = 0;
+  while (n < static_cast<int>(d.in.size()) && d.in[n].name) ++n;
+  d.input_count = static_cast<int8_t>(n);
+  for (n = 0; n < static_cast<int>(d.out.size()) && d.out[n];) ++n;
+  d.output_count = static_cast<int8_t>(n ? n : 1);
+  return d;
+}
 
 /// Refuses, while compiling, a definition that lacks a part. Write TW_OP(name) = whole({ ... });
 constexpr OpDef whole(OpDef d) {
@@ -229,6 +234,7 @@ constexpr OpDef whole(OpDef d) {
     if (!held) throw what;
   };
   need(d.name && d.doc, "an operator needs a name and a doc");
+  d = counted(d);
   if (d.expand) return d;
   need(d.program || d.view || (d.infer && d.kernel),
        "an operator needs a formula, a view, infer and kernel, or an expansion");

@@ -91,6 +91,7 @@ const OpDef& derivative_of(const OpDef& op, int input) {
   d.def.program = &d.program;
   d.def.rule = Rule::floating;
   d.def.in[op.inputs()] = {.name = "dy"};
+  d.def = counted(d.def);
   d.def.grad = nullptr;
   d.def.auto_grad = true;
   d.def.needs = kAllInputs;

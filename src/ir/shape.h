@@ -19,6 +19,10 @@ class Shape {
   constexpr Shape() = default;
   Shape(std::initializer_list<int64_t> dims) { assign({dims.begin(), dims.size()}); }
   explicit Shape(std::span<const int64_t> dims) { assign(dims); }
+  /// From a whole row of sizes, of which `rank` count: one fixed copy instead of a loop.
+  Shape(const int64_t (&dims)[kMaxRank], int rank) : rank_(static_cast<uint8_t>(rank)) {
+    for (int i = 0; i < kMaxRank; ++i) dims_[i] = dims[i];
+  }
   int rank() const { return rank_; }
   int64_t& operator[](int i) { return dims_[i]; }
   int64_t operator[](int i) const { return dims_[i]; }

@@ -14,35 +14,30 @@ bool counts_are_plain = false;
 int64_t Value::huge_size() const { return Shape(shape()).size(); }
 
 void Value::copy_strides(int64_t* out) const {
-  if (has(kStrided)) std::copy(strides, strides + rank(), out);
-  else contiguous_strides(shape(), out);
+  if (!has(kStrided)) return contiguous_strides(shape(), out);
+  for (int i = 0; i < rank(); ++i) out[i] = strides[i];
 }
 
 Layout Value::layout() const {
   Layout l;
-  l.shape = Shape(shape());
+  l.shape = Shape(dims, rank());
   copy_strides(l.strides);
   return l;
 }
 
-// The head of a block whose data is not decided yet.
-static Value* new_block(DType dtype, std::span<const int64_t> dims, uint64_t flags) {
-  TW_CHECK(dims.size() <= kMaxRank, value, "arrays have at most ", kMaxRank, " dimensions; got ", dims.size());
-  for (int64_t d : dims) TW_CHECK(d >= 0, value, "shape ", dims, ": sizes must not be negative");
-  int64_t size = checked_product(dims);
-  checked_mul(size, size_of(dtype));
+// The head of a block whose data and sizes are not decided yet.
+static inline Value* new_head(uint64_t dtype, size_t rank, int64_t size, uint64_t flags) {
   Value* v = static_cast<Value*>(allocate_block(sizeof(Value)));
   v->front_end[0] = 0;
   v->self = v;
   new (&v->count) std::atomic<uint32_t>(1);
   v->device = 0;
   bool huge = size > 0xffffffff;
-  v->word = static_cast<uint64_t>(dtype) | static_cast<uint64_t>(dims.size()) << 8 | flags | (huge ? kHuge : 0) |
-            (huge ? 0 : static_cast<uint64_t>(size) << 32);
+  v->word = dtype | rank << 8 | flags | (huge ? kHuge : static_cast<uint64_t>(size) << 32);
   v->data = nullptr;
   v->root = v;
   new (&v->variable) std::atomic<engine::Variable*>(nullptr);
-  for (size_t i = 0; i < kMaxRank; ++i) v->dims[i] = i < dims.size() ? dims[i] : 0;
+  std::memset(v->dims, 0, sizeof v->dims);
   v->node = nullptr;
   v->node_output = 0;
   v->version = 0;
@@ -50,6 +45,16 @@ static Value* new_block(DType dtype, std::span<const int64_t> dims, uint64_t fla
   v->release_data = nullptr;
   v->release_context = nullptr;
   v->leaf = nullptr;
+  return v;
+}
+
+static Value* new_block(DType dtype, std::span<const int64_t> dims, uint64_t flags) {
+  TW_CHECK(dims.size() <= kMaxRank, value, "arrays have at most ", kMaxRank, " dimensions; got ", dims.size());
+  for (int64_t d : dims) TW_CHECK(d >= 0, value, "shape ", dims, ": sizes must not be negative");
+  int64_t size = checked_product(dims);
+  checked_mul(size, size_of(dtype));
+  Value* v = new_head(static_cast<uint64_t>(dtype), dims.size(), size, flags);
+  std::copy(dims.begin(), dims.end(), v->dims);
   return v;
 }
 
@@ -68,22 +73,55 @@ Value* new_value(DType dtype, std::span<const int64_t> dims) {
 
 Value* new_ghost(const Value& like) { return new_block(like.dtype(), like.shape(), kGhost); }
 
-Value* new_view(Value& base, const Layout& layout) {
-  int64_t row_major[kMaxRank];
-  contiguous_strides(layout.shape, row_major);
-  bool strided = false, repeated = false;  // a write to a repeated element would change many
-  for (int i = 0; i < layout.shape.rank(); ++i) {
-    strided |= layout.shape[i] > 1 && layout.strides[i] != row_major[i];
-    repeated |= layout.shape[i] > 1 && layout.strides[i] == 0;
-  }
-  if (layout.shape.size() == 0) strided = false;
-  Value* v = new_block(base.dtype(), layout.shape,
-                       kView | (strided ? kStrided : 0) | (repeated ? kReadOnly : 0) | (base.word & kReadOnly));
-  if (strided) std::copy(layout.strides, layout.strides + layout.shape.rank(), v->strides);
-  v->data = base.data + layout.offset * size_of(base.dtype());
+// A view's head: what it shares with its base, and where its first element lies.
+static Value* new_part(Value& base, int rank, int64_t size, int64_t offset, bool strided, bool repeated) {
+  Value* v = new_head(base.word & 0xff, static_cast<size_t>(rank), size,
+                      kView | (strided ? kStrided : 0) | (repeated ? kReadOnly : 0) | (base.word & kReadOnly));
+  v->data = base.data + offset * size_of(base.dtype());
   v->root = base.root;
   v->device = base.device;
   retain(v->root);
+  return v;
+}
+
+Value* new_view(Value& base, const Layout& layout) {
+  int rank = layout.shape.rank();
+  int64_t size = layout.shape.size(), row_major = 1;
+  checked_mul(size, size_of(base.dtype()));
+  bool strided = false, repeated = false;  // a write to a repeated element would change many
+  for (int i = rank - 1; i >= 0; --i) {
+    int64_t n = layout.shape[i];
+    strided |= n > 1 && layout.strides[i] != row_major;
+    repeated |= n > 1 && layout.strides[i] == 0;
+    row_major *= n;
+  }
+  strided &= size != 0;
+  Value* v = new_part(base, rank, size, layout.offset, strided, repeated);
+  for (int i = 0; i < rank; ++i) v->dims[i] = layout.shape[i];
+  for (int i = 0; strided && i < rank; ++i) v->strides[i] = layout.strides[i];
+  return v;
+}
+
+Value* new_item_view(Value& base, int64_t index) {
+  int rank = base.rank() - 1;
+  int64_t size = 1, step = 1;  // of one item; the distance to the next one
+  for (int i = 1; i <= rank; ++i) size *= base.dims[i];
+  bool strided = false, repeated = false;
+  if (base.has(kStrided)) {
+    step = base.strides[0];
+    int64_t row_major = 1;
+    for (int i = rank; i > 0; --i) {
+      strided |= base.dims[i] > 1 && base.strides[i] != row_major;
+      repeated |= base.dims[i] > 1 && base.strides[i] == 0;
+      row_major *= base.dims[i];
+    }
+  } else {
+    step = size;
+  }
+  strided &= size != 0;
+  Value* v = new_part(base, rank, size, index * step, strided, repeated);
+  for (int i = 0; i < rank; ++i) v->dims[i] = base.dims[i + 1];
+  for (int i = 0; strided && i < rank; ++i) v->strides[i] = base.strides[i + 1];
   return v;
 }
 
@@ -163,7 +201,6 @@ void set_node(Value* v, Node* node, uint32_t output) {
   Node* old = v->node;
   v->node = node;
   v->node_output = output;
-  v->word = node ? v->word | kNeedsGrad : v->word & ~kNeedsGrad;
   if (node && output < node->outputs && !node->out()[output].value)
     node->out()[output] = {.value = v, .version = v->root->version};
   if (old) release(old);

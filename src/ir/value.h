@@ -17,16 +17,15 @@ namespace engine {
 struct Variable;
 }
 
-/// Bits of Value::word above dtype and rank. The first five are off the fast path.
+/// Bits of Value::word above dtype and rank, fixed before anybody else sees the value: tasks on other threads read
+/// them. The first five are off the fast path.
 inline constexpr uint64_t   //
     kStrided = 1ull << 16,  // strides are not row-major: without it they are neither read nor written
     kTraced = 1ull << 17,   // stands for a graph output; there is no data
     kHuge = 1ull << 18,     // the element count does not fit the word
     kWeak = 1ull << 19,     // a Python scalar: yields to the dtype of arrays
     kGhost = 1ull << 20,    // only shape and dtype: what a gradient may ask of a value that it does not read
-    kSlow = kStrided | kTraced | kHuge | kWeak | kGhost,
-    kNeedsGrad = 1ull << 24,  // has a node: operations on it are recorded
-    kView = 1ull << 25,
+    kSlow = kStrided | kTraced | kHuge | kWeak | kGhost, kView = 1ull << 25,
     kReadOnly = 1ull << 26,  // borrowed memory that must not be written
     kFlags = 0xffffull << 16;
 
@@ -56,7 +55,7 @@ struct alignas(64) Value {
   bool has(uint64_t flags) const { return (word & flags) != 0; }
   int64_t size() const { return has(kHuge) ? huge_size() : static_cast<int64_t>(word >> 32); }
   std::span<const int64_t> shape() const { return {dims, static_cast<size_t>(rank())}; }
-  Sig sig() const { return {Shape(shape()), dtype(), has(kWeak)}; }
+  Sig sig() const { return {Shape(dims, rank()), dtype(), has(kWeak)}; }
   int64_t huge_size() const;
   /// Copies the strides of any value to `out`.
   void copy_strides(int64_t* out) const;
@@ -127,6 +126,8 @@ Value* new_value(DType dtype, std::span<const int64_t> dims);
 Value* new_ghost(const Value& like);
 /// A view of `base` (of its root); counts the root.
 Value* new_view(Value& base, const Layout& layout);
+/// The view base[index]; the index is in range.
+Value* new_item_view(Value& base, int64_t index);
 /// The same elements as `base` without its gradient link.
 Value* new_alias(Value& base);
 /// A value on memory of somebody else, given back through `release`.

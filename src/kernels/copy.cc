@@ -70,6 +70,7 @@ template <class U> void copy_transposed_nest(const LoopNest<2>& nest, const U* s
 template <class U> void copy_nest(LoopNest<2>& nest, const U* src, U* dst) {
   if (nest.rows() == 0 || nest.inner() == 0) return;
   if (make_transposition(nest)) return copy_transposed_nest(nest, src, dst);
+  prefer_long_rows(nest);
   int64_t ss = nest.inner_stride(0), ds = nest.inner_stride(1);
   for_each_row(nest, [&](const int64_t(&at)[2], int64_t n) { copy_row(src + at[0], ss, dst + at[1], ds, n); });
 }
@@ -94,6 +95,7 @@ void convert(DType from, DType to, Dims shape, const void* src, Dims src_strides
     return;
   }
   auto nest = make_nest<2>(shape, {src_strides, dst_strides}, Order::by_last_operand);
+  prefer_long_rows(nest);
   int64_t ss = nest.inner_stride(0), ds = nest.inner_stride(1);
   dispatch(from, [&]<class From>() {
     dispatch(to, [&]<class To>() {
@@ -116,6 +118,7 @@ void convert_row(DType from, DType to, const void* src, void* dst, int64_t n) {
 
 void fill(DType dtype, Dims shape, void* dst, Dims dst_strides, const Scalar& value) {
   auto nest = make_nest<1>(shape, {dst_strides}, Order::by_last_operand);
+  prefer_long_rows(nest);
   uint64_t bits = 0;
   dispatch(dtype, [&]<class T>() {
     T v = scalar_as<T>(value);

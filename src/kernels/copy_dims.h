@@ -69,6 +69,15 @@ template <int N> LoopNest<N> make_nest(Dims shape, const Dims (&strides)[N], Ord
   return nest;
 }
 
+/// Starting a row costs about as much as ten of its elements. So when the innermost dimension is short, the longer one
+/// next to it becomes the row, unless the plane of both is too large to stay in the cache while columns are walked.
+template <int N> void prefer_long_rows(LoopNest<N>& nest) {
+  constexpr int64_t kShort = 16;
+  int r = nest.rank - 2;
+  if (r >= 0 && nest.inner() < kShort && nest.shape[r] > nest.inner() && nest.shape[r] * nest.inner() <= kPiece)
+    nest.swap_dims(r, r + 1);
+}
+
 /// Walks the offsets of rows [begin, end) of a nest whose last `inner_dims` dimensions are left to the caller.
 template <int N> class RowWalk {
  public:

@@ -64,6 +64,7 @@ template <bool kMax, class T> void arg_of_rows(const T* src, int64_t n, int64_t 
 }
 
 template <bool kMax, class T> void arg_contiguous(const SmallReduce& r, const T* src, int64_t* index) {
+  if (r.n == 1) return static_cast<void>(std::fill_n(index, r.outer * r.inner, int64_t{0}));
   int64_t width = std::min(r.inner, kColumns), tiles = r.inner == width ? 1 : (r.inner + width - 1) / width;
   auto run = [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {

@@ -111,13 +111,34 @@ class RowCursor {
 /// The first `count` elements of a row that is repeated without end, from element `phase` on.
 template <class U>
 void repeat_row(const U* row, int64_t period, int64_t step, int64_t phase, int64_t count, U* buffer) {
-  int64_t done = std::min(count, period);
-  for (int64_t j = 0; j < done; ++j) {
-    buffer[j] = row[phase * step];
-    if (++phase == period) phase = 0;
-  }
+  int64_t done = std::min(count, period), first = std::min(done, period - phase);
+  for (int64_t j = 0; j < first; ++j) buffer[j] = row[(phase + j) * step];
+  for (int64_t j = first; j < done; ++j) buffer[j] = row[(j - first) * step];
   for (; done < count; done += std::min(done, count - done))
     std::memcpy(buffer + done, buffer, static_cast<size_t>(std::min(done, count - done)) * sizeof(U));
+}
+
+template <bool to_operand, class U> void move_element(U* operand, U* buffer) {
+  if constexpr (to_operand) *operand = *buffer;
+  else *buffer = *operand;
+}
+
+/// `rows` rows of kWidth elements each: a loop whose inner one the compiler unrolls.
+template <bool to_operand, int kWidth, class U>
+void move_rows(int64_t rows, int64_t row_step, int64_t step, U* memory, U* buffer) {
+  for (int64_t r = 0; r < rows; ++r, memory += row_step, buffer += kWidth)
+    for (int j = 0; j < kWidth; ++j) move_element<to_operand>(memory + j * step, buffer + j);
+}
+template <bool to_operand, class U>
+void move_rows(int64_t width, int64_t rows, int64_t row_step, int64_t step, U* memory, U* buffer) {
+  switch (width) {
+    case 2: return move_rows<to_operand, 2>(rows, row_step, step, memory, buffer);
+    case 3: return move_rows<to_operand, 3>(rows, row_step, step, memory, buffer);
+    case 4: return move_rows<to_operand, 4>(rows, row_step, step, memory, buffer);
+    default: break;
+  }
+  for (int64_t r = 0; r < rows; ++r, memory += row_step, buffer += width)
+    for (int64_t j = 0; j < width; ++j) move_element<to_operand>(memory + j * step, buffer + j);
 }
 
 /// Moves elements [at, at + count) of the run between an operand and a contiguous buffer.
@@ -131,24 +152,33 @@ void move_stretch(const TileNest& nest, int operand, int64_t at, int64_t count, 
     offset += index[i] * stride[i];
     at /= nest.shape[i];
   }
-  const int64_t step = stride[last];
-  while (true) {
-    const int64_t n = std::min(count, nest.shape[last] - index[last]);
-    U* from = memory + offset;
-    for (int64_t j = 0; j < n; ++j) {
-      if constexpr (to_operand) from[j * step] = buffer[j];
-      else buffer[j] = from[j * step];
+  const int64_t step = stride[last], width = nest.shape[last];
+  // Carries a full dimension `i` over into the ones outside of it.
+  auto carry = [&](int i) {
+    while (i > 0 && index[i] == nest.shape[i]) {
+      offset += stride[i - 1] - index[i] * stride[i];
+      index[i] = 0;
+      ++index[--i];
     }
+  };
+  while (true) {
+    if (last > 0 && index[last] == 0 && count >= 2 * width) {  // whole rows, as many as the next dimension has left
+      const int64_t rows = std::min(count / width, nest.shape[last - 1] - index[last - 1]);
+      move_rows<to_operand>(width, rows, stride[last - 1], step, memory + offset, buffer);
+      buffer += rows * width, count -= rows * width;
+      if (count == 0) return;
+      offset += rows * stride[last - 1];
+      index[last - 1] += rows;
+      carry(last - 1);
+      continue;
+    }
+    const int64_t n = std::min(count, width - index[last]);
+    for (int64_t j = 0; j < n; ++j) move_element<to_operand>(memory + offset + j * step, buffer + j);
     buffer += n, count -= n;
     if (count == 0) return;
-    offset -= index[last] * step;
-    index[last] = 0;
-    for (int i = last - 1;; --i) {
-      offset += stride[i];
-      if (++index[i] < nest.shape[i]) break;
-      offset -= index[i] * stride[i];
-      index[i] = 0;
-    }
+    offset += n * step;
+    index[last] += n;
+    carry(last);
   }
 }
 

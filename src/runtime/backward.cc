@@ -88,7 +88,6 @@ class EagerGrad final : public Grad {
   static void link(Value* v, Node* n, uint32_t output) {
     v->node = share(n);
     v->node_output = output;
-    v->word |= kNeedsGrad;
   }
   Node& node_;
   Val* dy_;

@@ -16,39 +16,55 @@ namespace twibil {
 
 namespace {
 
-constexpr int kFewInputs = 8;
+constexpr size_t kFewInputs = 8;
+constexpr int kMaxOutputs = 6;
 
-/// The inputs of a call, with absent optional ones filled in, and their signatures.
-struct Inputs {
-  Value* few[kFewInputs];
-  Sig few_sigs[kFewInputs];
-  std::vector<Value*> many;
-  std::vector<Sig> many_sigs;
-  std::span<Value* const> values;
+/// The inputs of a call, with absent optional ones filled in, and their signatures. Room for a few stands here and is
+/// not initialised: most operators have one or two inputs, and clearing eight signatures costs more than running them.
+class Inputs {
+ public:
+  std::span<Value*> values;
   std::span<const Sig> sigs;
 
   Inputs(const OpDef& op, std::span<Value* const> given) {
     size_t n = given.size();
     if (!op.variadic()) n = std::max(n, static_cast<size_t>(op.inputs()));
-    Value** v = few;
-    Sig* s = few_sigs;
+    Value** v = few_;
+    Sig* s = reinterpret_cast<Sig*>(few_sigs_);
     if (n > kFewInputs) {
-      many.resize(n);
-      many_sigs.resize(n);
-      v = many.data();
-      s = many_sigs.data();
+      many_.resize(n);
+      many_sigs_.resize(n);
+      v = many_.data();
+      s = many_sigs_.data();
     }
     for (size_t i = 0; i < n; ++i) {
       v[i] = i < given.size() ? given[i] : nullptr;
-      if (v[i]) s[i] = v[i]->sig();
-      else s[i] = Sig{};
+      new (s + i) Sig(v[i] ? v[i]->sig() : Sig{});
     }
     values = {v, n};
     sigs = {s, n};
   }
+  Inputs(const Inputs&) = delete;
+
+ private:
+  Value* few_[kFewInputs];
+  alignas(Sig) std::byte few_sigs_[kFewInputs * sizeof(Sig)];
+  std::vector<Value*> many_;
+  std::vector<Sig> many_sigs_;
+};
+
+/// Signatures of outputs, as many as the operator has.
+struct OutputSigs {
+  alignas(Sig) std::byte room[kMaxOutputs * sizeof(Sig)];
+  std::span<Sig> sigs;
+  explicit OutputSigs(int n) : sigs(reinterpret_cast<Sig*>(room), static_cast<size_t>(n)) {
+    for (Sig& s : sigs) new (&s) Sig;
+  }
+  OutputSigs(const OutputSigs&) = delete;
 };
 
 bool update_of(const OpDef& op, int k, int* input) {
+  if (!op.writes_inputs()) return false;
   for (Pair u : op.updates)
     if (u.output == k) {
       *input = u.input;
@@ -57,7 +73,7 @@ bool update_of(const OpDef& op, int k, int* input) {
   return false;
 }
 
-[[noreturn]] void overwritten_error(const OpDef& op, const Value& v) {
+[[noreturn]] void read_only_error(const OpDef& op, const Value& v) {
   throw_error(ErrorKind::value,
               text(op.name, ": the array of shape ", v.shape(), " that is written must be writable; it is read-only"));
 }
@@ -85,7 +101,7 @@ void prepare_outputs(const OpDef& op, const Inputs& in, SigsOut sigs, Value** ou
       if (!out[k]) continue;
       retain(out[k]);  // before anything can throw: the caller releases what stands in `out`
       if (recording) check_recordable(op, *out[k]);
-      if (out[k]->has(kReadOnly)) overwritten_error(op, *out[k]);
+      if (out[k]->has(kReadOnly)) read_only_error(op, *out[k]);
     } else if (!op.data_dependent) {
       out[k] = new_value(sigs[k].dtype, sigs[k].shape);
     }
@@ -99,7 +115,7 @@ void check_given(const OpDef& op, const Value& out, const Sig& sig) {
                (sig.dtype != DType::bool_ && out.dtype() == DType::bool_);
   TW_CHECK(!lossy, type, op.name, ": the result of dtype ", sig.dtype, " cannot be stored in an array of dtype ",
            out.dtype(), ". Use astype first");
-  if (out.has(kReadOnly)) overwritten_error(op, out);
+  if (out.has(kReadOnly)) read_only_error(op, out);
 }
 
 /// Whether the kernel may write to `out` while it reads `x`: no shared storage, or element for element the same.
@@ -128,50 +144,57 @@ void separate_overlaps(const OpDef& op, Inputs& in, std::vector<Val>& copies) {
       Value* x = in.values[i];
       if (static_cast<int>(i) == u.input || !x || !written || x->root != written->root) continue;
       copies.push_back(apply(op_with_role(Role::copy), {Val::share(x)}));
-      const_cast<Value**>(in.values.data())[i] = copies.back().get();
+      in.values[i] = copies.back().get();
     }
   }
 }
 
 struct Outputs {  // released unless handed over
-  Value* values[6] = {};
+  Value* values[kMaxOutputs];
+  int count;
+  explicit Outputs(int n) : count(n) { std::fill_n(values, n, nullptr); }
+  Outputs(const Outputs&) = delete;
   ~Outputs() {
-    for (Value* v : values)
-      if (v) release(v);
+    for (int k = 0; k < count; ++k)
+      if (values[k]) release(values[k]);
+  }
+  std::span<Value*> span() { return {values, static_cast<size_t>(count)}; }
+  void hand_over(const OpDef& op, Value** out) {
+    for (int k = 0; k < op.visible_outputs(); ++k) out[k] = std::exchange(values[k], nullptr);
   }
 };
 
-void hand_over(const OpDef& op, Outputs& outputs, Value** out) {
-  for (int k = 0; k < op.visible_outputs(); ++k) out[k] = std::exchange(outputs.values[k], nullptr);
+/// y takes the elements of `fresh`, and its place on the tape.
+void store_result(Value& y, Value& fresh) {
+  assign(y, fresh);
+  if (fresh.node) set_node(&y, share(fresh.node), fresh.node_output);
+}
+
+/// out= for an operator whose result is a view: a copy of it.
+void copy_view(const OpDef& op, Value& view, Value** out, Value* const* given) {
+  check_given(op, *given[0], view.sig());
+  assign(*given[0], view);
+  retain(given[0]);
+  out[0] = given[0];
 }
 
 void invoke_with_modes(const OpDef& op, const void* attrs, const Inputs& in, Value** out, Value* const* given,
                        bool recording) {
   int n = op.outputs();
-  Outputs outputs;
-  if (op.view && !given && make_view(op, attrs, *in.values[0], outputs.values)) {
-    if (recording) record_call(op, attrs, in.values, {outputs.values, 1}, modes.training, {});
-    return hand_over(op, outputs, out);
+  Outputs outputs(n);
+  if (op.view && (!given || !op.infer) && make_view(op, attrs, *in.values[0], outputs.values)) {
+    if (given) return copy_view(op, *outputs.values[0], out, given);
+    if (recording) record_call(op, attrs, in.values, outputs.span(), modes.training, {});
+    return outputs.hand_over(op, out);
   }
-  Sig sigs[6];
-  if (op.view && !op.infer) {
-    Layout layout = op.view(attrs, in.values[0]->layout());
-    sigs[0] = {layout.shape, in.sigs[0].dtype};
-    if (layout.possible) {  // out= was given
-      Value* view = new_view(*in.values[0], layout);
-      outputs.values[0] = view;
-      check_given(op, *given[0], sigs[0]);
-      assign(*given[0], *view);
-      retain(given[0]);
-      out[0] = given[0];
-      return;
-    }
-  } else {
-    infer_call(op, attrs, in.sigs, {sigs, static_cast<size_t>(n)});
-  }
+  OutputSigs inferred(n);
+  SigsOut sigs = inferred.sigs;
+  DType work = kUnknownDType;
+  if (op.view && !op.infer) sigs[0] = {op.view(attrs, in.values[0]->layout()).shape, in.sigs[0].dtype};
+  else work = infer_call(op, attrs, in.sigs, sigs);
   if (given)
     for (int k = 0; k < op.visible_outputs(); ++k)
-      if (given[k]) check_given(op, *given[k], sigs[k]);
+      if (given[k]) check_given(op, *given[k], sigs[static_cast<size_t>(k)]);
   RandomKey key = op.random ? next_random_key() : RandomKey{};
   bool in_place = given && given[0] && direct_write(op, *given[0], in);
   if (recording && in_place) check_recordable(op, *given[0]);
@@ -179,32 +202,31 @@ void invoke_with_modes(const OpDef& op, const void* attrs, const Inputs& in, Val
     retain(given[0]);
     outputs.values[0] = given[0];
   } else {
-    prepare_outputs(op, in, {sigs, 6}, outputs.values, n, recording);
+    prepare_outputs(op, in, sigs, outputs.values, n, recording);
   }
   Launch l{.op = op,
            .attrs = attrs,
            .in = in.values,
-           .out = {outputs.values, static_cast<size_t>(n)},
+           .out = outputs.span(),
+           .in_sigs = in.sigs,
+           .out_sigs = sigs,
+           .work = work,
            .training = modes.training,
            .key = key};
-  if (op.pointwise()) l.work = pointwise_types(op, in.sigs).work;
-  if (op.data_dependent)  // the kernel allocates these and needs their dtypes
-    for (int k = 0; k < n; ++k) l.out_dtypes[k] = sigs[k].dtype;
   launch(l);
-  for (int k = 0, input; k < n; ++k)
-    if (update_of(op, k, &input) && outputs.values[k]) bump_version(outputs.values[k]);
+  if (op.writes_inputs())
+    for (int k = 0, input; k < n; ++k)
+      if (update_of(op, k, &input) && outputs.values[k]) bump_version(outputs.values[k]);
   if (in_place) bump_version(given[0]);
-  if (recording) record_call(op, attrs, in.values, {outputs.values, static_cast<size_t>(n)}, l.training, key);
-  hand_over(op, outputs, out);
+  if (recording) record_call(op, attrs, in.values, outputs.span(), l.training, key);
+  outputs.hand_over(op, out);
   if (given && !in_place)
     for (int k = 0; k < op.visible_outputs(); ++k)
       if (given[k]) {
-        Value* fresh = out[k];
-        assign(*given[k], *fresh);
-        if (fresh->node) set_node(given[k], share(fresh->node), fresh->node_output);
-        release(fresh);
+        Val fresh = Val::adopt(out[k]);
         retain(given[k]);
         out[k] = given[k];
+        store_result(*given[k], *fresh);
       }
 }
 
@@ -216,8 +238,7 @@ bool invoke_others(const OpDef& op, const void* attrs, const Inputs& in, Value**
   for (int k = 0; k < y.size(); ++k) {
     if (given && given[k]) {
       check_given(op, *given[k], y[k]->sig());
-      assign(*given[k], *y[k]);
-      if (y[k]->node) set_node(given[k], share(y[k]->node), y[k]->node_output);
+      store_result(*given[k], *y[k]);
       y[k] = Val::share(given[k]);
     }
     out[k] = y[k].leak();
@@ -233,18 +254,14 @@ void apply_eagerly(const OpDef& op, const void* attrs, std::span<Value* const> i
 
 static void invoke_unnamed(const OpDef& op, const void* attrs, std::span<Value* const> given_in, Value** out,
                            Value* const* given) {
-  TW_CHECK(op.variadic() || given_in.size() <= static_cast<size_t>(op.inputs()), type, op.name, ": takes ", op.inputs(),
-           " arrays; got ", given_in.size());
+  if (op.view && !given && given_in.size() == 1 && given_in[0] && !must_record(op, given_in))
+    if (make_view(op, attrs, *given_in[0], out)) return;
   Inputs in(op, given_in);
-  for (int i = 0; i < op.inputs(); ++i) {
-    SlotKind kind = op.in[i].kind;
-    if (kind == SlotKind::variadic || kind == SlotKind::optional) continue;
-    TW_CHECK(in.values[i], type, op.name, ": argument ", op.in[i].name, " is missing; it must be an array");
-  }
+  check_inputs(op, in.sigs);
   if (op.expand || (op.predict && !modes.training))
     if (invoke_others(op, attrs, in, out, given)) return;
   std::vector<Val> copies;
-  if (op.updates[0].output >= 0) separate_overlaps(op, in, copies);
+  if (op.writes_inputs()) separate_overlaps(op, in, copies);
   invoke_with_modes(op, attrs, in, out, given, must_record(op, in.values));
 }
 
@@ -261,7 +278,7 @@ void invoke(const OpDef& op, const void* attrs, std::span<Value* const> in, Valu
 void assign(Value& dst, Value& src) {
   const OpDef& op = op_with_role(Role::assign);
   Value* in[2] = {&dst, &src};
-  Value* out[6] = {};
+  Value* out[1];
   ModeScope quiet(false, modes.training);
   invoke(op, op.attrs.defaults, in, out);
   release(out[0]);

@@ -10,14 +10,10 @@ namespace twibil {
 /// fresh array (NumPy's `out=`), and comes back in out[k].
 void invoke(const OpDef& op, const void* attrs, std::span<Value* const> in, Value** out, Value* const* given = nullptr);
 
-/// The dtypes of a pointwise call: what it computes in and what comes out. Throws a type error.
-struct PointwiseTypes {
-  DType work, out;
-};
-PointwiseTypes pointwise_types(const OpDef& op, SigsIn in);
-
-/// Checks inputs and runs the operator's shape rule.
-void infer_call(const OpDef& op, const void* attrs, SigsIn in, SigsOut out);
+/// Whether every array that the operator needs is there, and none that it does not take. Throws a type error.
+void check_inputs(const OpDef& op, SigsIn in);
+/// Shapes and dtypes of the outputs. Returns the dtype that a pointwise operator computes in.
+DType infer_call(const OpDef& op, const void* attrs, SigsIn in, SigsOut out);
 
 /// Copies src into dst (shapes broadcast, dtypes cast), a write like any other operator's.
 void assign(Value& dst, Value& src);

@@ -58,8 +58,8 @@ inline bool simple(const Value& v) {
          engine::idle(v.root->variable.load(std::memory_order_acquire));
 }
 
-inline bool recorded(const FastPath& f, uint64_t words) {
-  return (words & kNeedsGrad) && modes.recording && !f.op->no_grad;
+inline bool recorded(const FastPath& f, const Value& a, const Value& b) {
+  return modes.recording && (a.node || b.node) && !f.op->no_grad;
 }
 
 inline Value* fast_binary(const FastPath& f, Value* a, Value* b) {
@@ -70,7 +70,7 @@ inline Value* fast_binary(const FastPath& f, Value* a, Value* b) {
   if (!run || !simple(*a) || !simple(*b)) return nullptr;
   Value* y = new_like(*a, f.out[static_cast<int>(a->dtype())]);
   run(y->data, a->data, b->data, static_cast<int64_t>(a->word >> 32));
-  if (recorded(f, a->word | b->word)) {
+  if (recorded(f, *a, *b)) {
     Value* in[2] = {a, b};
     record_call(*f.op, f.op->attrs.defaults, in, {&y, 1}, modes.training, {});
   }
@@ -84,7 +84,7 @@ inline Value* fast_unary(const FastPath& f, Value* x) {
   Value* y = new_like(*x, f.out[t]);
   if (f.constant_left) run(y->data, f.constant[t], x->data, static_cast<int64_t>(x->word >> 32));
   else run(y->data, x->data, f.constant[t], static_cast<int64_t>(x->word >> 32));
-  if (recorded(f, x->word)) record_call(*f.op, f.op->attrs.defaults, {&x, 1}, {&y, 1}, modes.training, {});
+  if (recorded(f, *x, *x)) record_call(*f.op, f.op->attrs.defaults, {&x, 1}, {&y, 1}, modes.training, {});
   return y;
 }
 
@@ -111,7 +111,7 @@ inline Value* fast_scalar(const FastPath& f, Value* x, const Scalar& s, bool sca
   const std::byte* a = scalar_left ? number : x->data;
   const std::byte* b = scalar_left ? x->data : number;
   run(y->data, a, b, static_cast<int64_t>(x->word >> 32));
-  if (recorded(f, x->word)) {
+  if (recorded(f, *x, *x)) {
     Val weak = s.is_real() ? Val(s.real) : Val(s.integer);
     Value* in[2] = {scalar_left ? weak.get() : x, scalar_left ? x : weak.get()};
     record_call(*f.op, f.op->attrs.defaults, in, {&y, 1}, modes.training, {});

@@ -18,6 +18,12 @@ static void check_dtype(const OpDef& op, DType t) {
            list_dtypes(op.types));
 }
 
+namespace {
+
+struct PointwiseTypes {
+  DType work, out;
+};
+
 PointwiseTypes pointwise_types(const OpDef& op, SigsIn in) {
   const Program& p = *op.program;
   DType work = kUnknownDType;
@@ -48,33 +54,39 @@ PointwiseTypes pointwise_types(const OpDef& op, SigsIn in) {
   return {is_half(work) ? DType::float32 : work, out};
 }
 
-static void check_slots(const OpDef& op, SigsIn in) {
-  int declared = op.inputs(), given = static_cast<int>(in.size());
-  for (int i = 0; i < declared; ++i) {
-    const Slot& slot = op.in[i];
-    bool present = i < given && in[i].present();
-    if (slot.kind == SlotKind::required || slot.kind == SlotKind::aux)
-      TW_CHECK(present, type, op.name, ": argument ", slot.name, " is missing; it must be an array");
+}  // namespace
+
+void check_inputs(const OpDef& op, SigsIn in) {
+  size_t declared = static_cast<size_t>(op.inputs());
+  TW_CHECK(op.variadic() || in.size() <= declared, type, op.name, ": takes ", declared, " arrays; got ", in.size());
+  for (size_t i = 0; i < std::max(in.size(), declared); ++i) {
+    const Slot& slot = op.in[std::min(i, declared - 1)];
+    if (slot.kind == SlotKind::optional || (slot.kind == SlotKind::variadic && i >= in.size())) continue;
+    TW_CHECK(i < in.size() && in[i].present(), type, op.name, ": argument ", slot.name,
+             " is missing; it must be an array");
   }
 }
 
-void infer_call(const OpDef& op, const void* attrs, SigsIn in, SigsOut out) {
-  check_slots(op, in);
+DType infer_call(const OpDef& op, const void* attrs, SigsIn in, SigsOut out) {
   if (op.pointwise()) {
-    Shape shape = in.empty() ? Shape() : in[0].shape;
+    PointwiseTypes types = pointwise_types(op, in);
+    out[0].dtype = types.out;
+    if (!in.empty()) out[0].shape = in[0].shape;
     for (size_t i = 1; i < in.size(); ++i)
-      if (!(in[i].shape == shape)) shape = broadcast(shape, in[i].shape, op.name);
-    out[0] = {shape, pointwise_types(op, in).out};
-    return;
+      if (!(in[i].shape == out[0].shape)) out[0].shape = broadcast(out[0].shape, in[i].shape, op.name);
+    return types.work;
   }
   if (op.infer) op.infer(attrs, in, out);
-  if (!op.creates)
+  if (op.creates) {
+    check_dtype(op, out[0].dtype);
+  } else {
     for (const Sig& s : in)
       if (s.present() && !s.weak) {
         check_dtype(op, s.dtype);
         break;
       }
-  if (op.creates) check_dtype(op, out[0].dtype);
+  }
+  return kUnknownDType;
 }
 
 }  // namespace twibil

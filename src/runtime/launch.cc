@@ -14,8 +14,8 @@ std::string (*call_site_hook)() = nullptr;
 namespace {
 
 // About a tenth of a millisecond of work: below it a queue and a second thread cost more than they give.
-constexpr double kInlineElements = 1 << 18;
-constexpr double kInlineOperations = 1 << 22;
+constexpr double kInlineWork = 1 << 18;           // elements
+constexpr double kOperationsPerElement = 1 << 4;  // of heavy operators, which compute more on an element
 
 engine::Variable* state_of(const Value& v) { return v.root->variable.load(std::memory_order_acquire); }
 
@@ -28,21 +28,15 @@ engine::Variable* make_state(const Value& v) {
   return expected;
 }
 
-double elements(const Launch& l) {
+/// About how much there is to do: operations of a heavy operator, elements of another one.
+double work_of(const Launch& l) {
+  if (l.op.cost) return l.op.cost(l.attrs, l.in_sigs, l.out_sigs) / kOperationsPerElement;
   double n = 0;
   for (const Value* v : l.in)
     if (v && !v->has(kGhost)) n += static_cast<double>(v->size());
   for (const Value* v : l.out)
     if (v) n += static_cast<double>(v->size());
   return n;
-}
-
-double operations(const Launch& l) {
-  if (!l.op.cost) return 0;
-  std::vector<Sig> in, out;
-  for (const Value* v : l.in) in.push_back(v ? v->sig() : Sig{});
-  for (const Value* v : l.out) out.push_back(v ? v->sig() : Sig{});
-  return l.op.cost(l.attrs, in, out);
 }
 
 bool ready(const Launch& l) {
@@ -119,8 +113,7 @@ void launch(Launch& l) {
         if (v) wait_to_read(*v);
     return run_kernel(l);
   }
-  bool is_small = l.op.cost ? operations(l) <= kInlineOperations : elements(l) <= kInlineElements;
-  if (!is_ready || (!is_small && engine::engine_kind() != engine::Kind::naive)) return queue(l);
+  if (!is_ready || (work_of(l) > kInlineWork && engine::engine_kind() != engine::Kind::naive)) return queue(l);
   for (const Value* v : l.out)
     if (v)
       if (engine::Variable* state = state_of(*v)) engine::clear_failure(state);

@@ -13,10 +13,10 @@ struct Launch {
   const void* attrs;
   std::span<Value* const> in;  // null: absent
   std::span<Value*> out;       // allocated, except for data-dependent operators
+  SigsIn in_sigs, out_sigs;
   DType work = kUnknownDType;  // of pointwise operators: the type to compute in
   bool training = false;
   RandomKey key;
-  DType out_dtypes[6] = {};  // of data-dependent operators, whose outputs the kernel allocates
 };
 
 /// Runs the kernel now. Inputs must be ready.

@@ -10,7 +10,7 @@ namespace twibil {
 bool must_record(const OpDef& op, std::span<Value* const> in) {
   if (!modes.recording || op.no_grad) return false;
   for (const Value* v : in)
-    if (v && v->has(kNeedsGrad)) return true;
+    if (v && v->node) return true;
   return false;
 }
 

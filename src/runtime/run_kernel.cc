@@ -22,6 +22,19 @@ struct Scratch {  // row-major copies of strided inputs, for kernels that want t
   }
 };
 
+/// Room for buffers that is not cleared: its user makes as many as it needs.
+template <size_t N> struct Buffers {
+  alignas(Buffer) std::byte few[N * sizeof(Buffer)];
+  std::vector<Buffer> many;
+  std::span<Buffer> span;
+  explicit Buffers(size_t n) : span(reinterpret_cast<Buffer*>(few), n) {
+    if (n <= N) return;
+    many.resize(n);
+    span = many;
+  }
+  Buffers(const Buffers&) = delete;
+};
+
 Buffer buffer_of(const Value& v) {
   return {.data = v.data,
           .dims = v.dims,
@@ -89,6 +102,7 @@ std::byte* allocate_output(Call& call, int k, const Shape& shape) {
 }
 
 bool is_updated(const OpDef& op, size_t i) {
+  if (!op.writes_inputs()) return false;
   for (Pair u : op.updates)
     if (u.output >= 0 && u.input == static_cast<int>(i)) return true;
   return false;
@@ -103,36 +117,42 @@ void copy_back(const Buffer& from, const Value& to) {
 }
 
 void run_buffers(Launch& l) {
-  Buffer few_in[16], out[6];
-  std::vector<Buffer> many_in;
-  Buffer* in = few_in;
-  if (l.in.size() > 16) many_in.resize(l.in.size()), in = many_in.data();
+  Buffers<8> inputs(l.in.size());
+  Buffers<6> outputs(l.out.size());
+  std::span<Buffer> in = inputs.span, out = outputs.span;
   std::vector<Scratch> scratch;
-  for (size_t i = 0; i < l.in.size(); ++i) {
-    if (!l.in[i]) continue;
+  for (size_t i = 0; i < in.size(); ++i) {
+    if (!l.in[i]) {
+      new (&in[i]) Buffer;
+      continue;
+    }
     const Value& x = *l.in[i];
-    bool updated = is_updated(l.op, i);
-    DType to = l.op.same_dtype && l.out[0] && !updated ? l.out[0]->dtype() : x.dtype();
+    DType to = l.op.same_dtype && l.out[0] && !is_updated(l.op, i) ? l.out[0]->dtype() : x.dtype();
     bool as_it_is = to == x.dtype() && (l.op.strided || !x.has(kStrided));
-    in[i] = as_it_is ? buffer_of(x) : copied(x, to, scratch);
+    new (&in[i]) Buffer(as_it_is ? buffer_of(x) : copied(x, to, scratch));
   }
-  for (size_t k = 0; k < l.out.size(); ++k)
-    if (l.out[k]) out[k] = buffer_of(*l.out[k]);
-    else if (l.op.data_dependent) out[k].dtype = l.out_dtypes[k];
-  // A kernel that knows no strides updates the copy.
-  auto updates_copy = [&](Pair u) { return u.output >= 0 && l.in[u.input] && in[u.input].data != l.in[u.input]->data; };
-  for (Pair u : l.op.updates)
-    if (updates_copy(u)) out[u.output] = in[u.input];
+  for (size_t k = 0; k < out.size(); ++k) {
+    new (&out[k]) Buffer(l.out[k] ? buffer_of(*l.out[k]) : Buffer{});
+    if (!l.out[k] && l.op.data_dependent) out[k].dtype = l.out_sigs[k].dtype;
+  }
   Call call{.op = l.op,
-            .in = {in, l.in.size()},
-            .out = {out, l.out.size()},
+            .in = in,
+            .out = out,
             .training = l.training,
             .key = l.key,
             .allocate_output = allocate_output,
             .owner = &l};
+  if (!l.op.writes_inputs()) return l.op.kernel(l.attrs, call);
+  // A kernel that knows no strides updates the copy.
+  auto updates_copy = [&](Pair u) {
+    return u.output >= 0 && l.in[static_cast<size_t>(u.input)] &&
+           in[static_cast<size_t>(u.input)].data != l.in[static_cast<size_t>(u.input)]->data;
+  };
+  for (Pair u : l.op.updates)
+    if (updates_copy(u)) out[static_cast<size_t>(u.output)] = in[static_cast<size_t>(u.input)];
   l.op.kernel(l.attrs, call);
   for (Pair u : l.op.updates)
-    if (updates_copy(u)) copy_back(in[u.input], *l.in[u.input]);
+    if (updates_copy(u)) copy_back(in[static_cast<size_t>(u.input)], *l.in[static_cast<size_t>(u.input)]);
 }
 
 }  // namespace

@@ -20,42 +20,44 @@ namespace {
 
 /// Index arrays against an array: the shapes of both halves and how the result is made of them.
 struct Plan {
-  Shape index_shape;  // of the broadcast index arrays
-  IntList kept;       // axes of x that are not indexed
-  int position = 0;   // of the index dimensions in the result
+  Shape index_shape;   // of the broadcast index arrays
+  int kept[kMaxRank];  // axes of x that are not indexed
+  int kept_count = 0;
+  int position = 0;  // of the index dimensions in the result
   Shape result;
 };
 
-Plan make_plan(const AdvancedIndexAttrs& a, const Shape& x, std::span<const Shape> indices) {
-  TW_CHECK(a.axes.size() == static_cast<int>(indices.size()) && a.axes.size() > 0, value,
-           "advanced_index: ", a.axes.size(), " axes for ", indices.size(), " index arrays");
+/// `shape_of(k)` is the shape of index array k.
+template <class ShapeOf> Plan make_plan(const AdvancedIndexAttrs& a, const Shape& x, size_t indices, ShapeOf shape_of) {
+  TW_CHECK(a.axes.size() == static_cast<int>(indices) && a.axes.size() > 0, value, "advanced_index: ", a.axes.size(),
+           " axes for ", indices, " index arrays");
   Plan p;
   uint32_t indexed = 0;
   for (int k = 0; k < a.axes.size(); ++k) {
     TW_CHECK(a.axes[k] >= 0 && a.axes[k] < x.rank() && (k == 0 || a.axes[k] > a.axes[k - 1]), value,
              "advanced_index: axes ", a.axes.span(), " must ascend within x of shape ", x);
     indexed |= 1u << a.axes[k];
-    p.index_shape = k ? broadcast(p.index_shape, indices[k], "advanced_index") : indices[k];
+    p.index_shape = k ? broadcast(p.index_shape, shape_of(k), "advanced_index") : shape_of(k);
   }
   bool neighbours = a.axes[a.axes.size() - 1] - a.axes[0] == a.axes.size() - 1;
   p.position = neighbours && !a.front ? static_cast<int>(a.axes[0]) : 0;
   for (int i = 0; i < x.rank(); ++i)
-    if (!(indexed >> i & 1)) p.kept.push_back(i);
-  for (int i = 0; i < p.kept.size() + 1; ++i) {
+    if (!(indexed >> i & 1)) p.kept[p.kept_count++] = i;
+  p.result.resize(p.index_shape.rank() + p.kept_count);
+  int at = 0;
+  for (int i = 0; i <= p.kept_count; ++i) {
     if (i == p.position)
-      for (int64_t d : p.index_shape) p.result.push_back(d);
-    if (i < p.kept.size()) p.result.push_back(x[static_cast<int>(p.kept[i])]);
+      for (int64_t d : p.index_shape) p.result[at++] = d;
+    if (i < p.kept_count) p.result[at++] = x[p.kept[i]];
   }
   return p;
 }
 
 Plan plan_of(const AdvancedIndexAttrs& a, const Shape& x, SigsIn in, size_t first) {
-  std::vector<Shape> shapes;
-  for (size_t i = first; i < in.size(); ++i) {
-    TW_CHECK(is_integer(in[i].dtype), index, "advanced_index: index arrays must be integers; got ", in[i].dtype);
-    shapes.push_back(in[i].shape);
-  }
-  return make_plan(a, x, shapes);
+  SigsIn indices = in.subspan(std::min(first, in.size()));
+  for (const Sig& i : indices)
+    TW_CHECK(is_integer(i.dtype), index, "advanced_index: index arrays must be integers; got ", i.dtype);
+  return make_plan(a, x, indices.size(), [&](int k) { return indices[static_cast<size_t>(k)].shape; });
 }
 
 /// Where every index leads to in x, and the strides of a slice on both sides.
@@ -71,27 +73,27 @@ struct Places {
 
 Places find_places(const AdvancedIndexAttrs& a, const Buffer& x, std::span<const Buffer> indices) {
   Places p;
-  std::vector<Shape> shapes;
-  for (const Buffer& i : indices) shapes.push_back(Shape(i.shape()));
-  p.plan = make_plan(a, Shape(x.shape()), shapes);
+  p.plan = make_plan(a, Shape(x.shape()), indices.size(),
+                     [&](int k) { return Shape(indices[static_cast<size_t>(k)].shape()); });
   Strides own(x);
-  std::vector<Strides> strides;
-  std::vector<kernels::IndexTerm> terms;
-  strides.reserve(indices.size());
+  int64_t strides[kMaxRank][kMaxRank];  // the axes ascend, so there are at most as many terms
+  kernels::IndexTerm terms[kMaxRank];
   for (size_t k = 0; k < indices.size(); ++k) {
-    strides.emplace_back(indices[k], p.plan.index_shape);
+    Strides walk(indices[k], p.plan.index_shape);
+    std::copy(walk.items, walk.items + walk.rank, strides[k]);
     int axis = static_cast<int>(a.axes[static_cast<int>(k)]);
-    terms.push_back({indices[k].dtype, indices[k].data, strides.back(), x.dims[axis], own.items[axis]});
+    terms[k] = {
+        indices[k].dtype, indices[k].data, {strides[k], static_cast<size_t>(walk.rank)}, x.dims[axis], own.items[axis]};
   }
   p.offsets.resize(static_cast<size_t>(p.plan.index_shape.size()));
-  if (kernels::BadIndex bad = kernels::index_offsets(terms, p.plan.index_shape, p.offsets.data()))
+  if (kernels::BadIndex bad = kernels::index_offsets({terms, indices.size()}, p.plan.index_shape, p.offsets.data()))
     throw_error(ErrorKind::index, text("index ", bad.value, " is out of range for axis ", a.axes[bad.term],
                                        " with size ", x.dims[a.axes[bad.term]]));
   int64_t result_strides[kMaxRank];
   contiguous_strides(p.plan.result, result_strides);
   int lead = p.plan.position, width = p.plan.index_shape.rank();
-  for (int i = 0; i < p.plan.kept.size(); ++i) {
-    int axis = static_cast<int>(p.plan.kept[i]);
+  for (int i = 0; i < p.plan.kept_count; ++i) {
+    int axis = p.plan.kept[i];
     p.slice.push_back(x.dims[axis]);
     p.x_strides[i] = own.items[axis];
     p.y_strides[i] = result_strides[i < lead ? i : i + width];

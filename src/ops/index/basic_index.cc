@@ -16,7 +16,7 @@ inline constexpr Field kBasicFields[] = {
     TW_ATTR(BasicIndexAttrs, new_axes, "Positions of new axes of size one in the result."),
 };
 
-static Layout index_layout(const BasicIndexAttrs& a, const Layout& x) {
+Layout index_layout(const BasicIndexAttrs& a, const Layout& x) {
   int rank = x.shape.rank();
   TW_CHECK(a.start.size() == rank && a.step.size() == rank && a.size.size() == rank, value,
            "basic_index: start, step and size need ", rank, " entries for x of shape ", x.shape);

@@ -15,4 +15,7 @@ struct BasicIndexAttrs {
 };
 extern const OpDef op_basic_index, op_assign_basic;
 
+/// Where the selected elements lie. Throws an index error when x does not hold them.
+Layout index_layout(const BasicIndexAttrs& attrs, const Layout& x);
+
 }  // namespace twibil::ops

@@ -22,8 +22,7 @@ struct Product {
     int64_t other = b[b.rank() > 1 ? b.rank() - 2 : 0];
     TW_CHECK(depth == other, value, "matmul: the last dimension of x1, ", depth, ", must equal the ",
              b.rank() > 1 ? "second to last" : "only", " dimension of x2, ", other, "; shapes are ", a, " and ", b);
-    batch = broadcast(batch_of(a), batch_of(b), "matmul");
-    result = batch;
+    if (a.rank() > 2 || b.rank() > 2) result = batch = broadcast(batch_of(a), batch_of(b), "matmul");
     if (a.rank() > 1) result.push_back(rows);
     if (b.rank() > 1) result.push_back(columns);
   }

@@ -32,13 +32,20 @@ Shape resolve(const IntList& wanted, const Shape& x) {
   return shape;
 }
 
+bool is_row_major(const Layout& x) {
+  int64_t step = 1;
+  for (int i = x.shape.rank() - 1; i >= 0; step *= x.shape[i--])
+    if (x.strides[i] != step && x.shape[i] != 1) return false;
+  return true;
+}
+
 /// The strides with which x can be seen in another shape; impossible when elements would have to move.
 Layout reshaped(const Layout& x, const Shape& shape) {
   Layout y;
   y.shape = shape;
   y.offset = x.offset;
   contiguous_strides(shape, y.strides);
-  if (x.shape.size() == 0) return y;
+  if (x.shape.size() == 0 || is_row_major(x)) return y;
   // Both shapes are split into the shortest groups of axes with equal products; each group of x must be one run.
   int i = 0, j = 0;
   while (i < x.shape.rank() || j < shape.rank()) {
