@@ -3,6 +3,8 @@
 // of queued work name the line that asked for it.
 #include "engine_hooks.h"
 
+#include <frameobject.h>  // Python 3.10 keeps PyFrame_GetBack there
+
 #include "engine/engine.h"
 #include "runtime/launch.h"
 
@@ -18,6 +20,19 @@ void take_lock(void* state) {
   if (state) PyEval_RestoreThread(static_cast<PyThreadState*>(state));
 }
 
+/// The folder of the library's own Python files, with a slash at its end.
+const std::string& package_folder() {
+  static const std::string folder = [] {
+    Ref module(PyImport_ImportModule("twibil"));
+    Ref file(module ? PyObject_GetAttrString(module.get(), "__file__") : nullptr);
+    const char* s = file ? PyUnicode_AsUTF8(file.get()) : nullptr;
+    PyErr_Clear();
+    std::string_view path = s ? s : "";
+    return std::string(path.substr(0, path.rfind('/') + 1));
+  }();
+  return folder;
+}
+
 std::string call_site() {
   if (!PyGILState_Check()) return {};
   PyFrameObject* frame = PyThreadState_GetFrame(PyThreadState_Get());
@@ -25,7 +40,7 @@ std::string call_site() {
   while (frame) {
     PyCodeObject* code = PyFrame_GetCode(frame);
     const char* file = PyUnicode_AsUTF8(code->co_filename);
-    bool ours = file && std::string_view(file).find("/twibil/") != std::string_view::npos;
+    bool ours = file && !package_folder().empty() && std::string_view(file).starts_with(package_folder());
     if (file && !ours) {
       std::string site = text(file, ":", PyFrame_GetLineNumber(frame));
       Py_DECREF(code);

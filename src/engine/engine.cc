@@ -20,12 +20,12 @@ namespace {
 constexpr auto kPollInterval = std::chrono::milliseconds(50);
 constexpr auto kSpin = std::chrono::microseconds(20);
 
-Task* current_task() { return static_cast<Task*>(thread_slot(ThreadSlot::engine)); }
+Task* current_task() { return static_cast<Task*>(thread_state().task); }
 
 /// Marks the thread as being inside a task; tasks nest when a wait inside one runs others.
 struct InTask {
-  explicit InTask(Task* task) : before(std::exchange(thread_slot(ThreadSlot::engine), task)) {}
-  ~InTask() { thread_slot(ThreadSlot::engine) = before; }
+  explicit InTask(Task* task) : before(std::exchange(thread_state().task, task)) {}
+  ~InTask() { thread_state().task = before; }
   void* before;
 };
 

@@ -145,7 +145,7 @@ class Threaded final : public Scheduler {
     waiters_ = 0;
     finishing_ = true;  // no thread starts before the fork is over
     for (Task* task : std::exchange(running_, {})) {
-      if (in_task() && task == thread_slot(ThreadSlot::engine)) {
+      if (in_task() && task == thread_state().task) {
         running_.push_back(task);
         continue;
       }

@@ -35,8 +35,6 @@ struct Depot {
   ThreadState* threads = nullptr;
 } g_depot;
 
-std::atomic<void (*)(void*)> g_slot_destructors[kThreadSlots];
-
 int32_t list_length(size_t size_class) {
   return static_cast<int32_t>(std::clamp<size_t>(128 * 1024 / (size_class * kBlockUnit), 16, 512));
 }
@@ -94,11 +92,6 @@ Chain* take_chain(size_t size_class) {
 
 void end_thread(void* pointer) {
   auto* state = static_cast<ThreadState*>(pointer);
-  t_thread_state = state;  // the key's value is cleared already, but slots may free blocks
-  for (int i = 0; i < kThreadSlots; ++i) {
-    void* slot = std::exchange(state->slots[i], nullptr);
-    if (auto destroy = g_slot_destructors[i].load(); slot != nullptr && destroy != nullptr) destroy(slot);
-  }
   for (size_t c = 1; c < kSmallClasses; ++c)
     if (void* head = state->free[c].head) give_chain(c, head, list_length(c) - state->free[c].room);
   memory::flush(*state);
@@ -158,10 +151,6 @@ ThreadState& make_thread_state() {
   pthread_setspecific(key, state);
   t_thread_state = state;
   return *state;
-}
-
-void set_thread_slot_destructor(ThreadSlot slot, void (*destroy)(void*)) {
-  g_slot_destructors[static_cast<int>(slot)] = destroy;
 }
 
 void* refill(ThreadState& state, size_t size_class) {

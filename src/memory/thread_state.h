@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one thread owns: its free lists, its share of the memory figures, and room for upper layers. Reached through one
+// What one thread owns: its free lists, its share of the memory figures, and the task that it runs. Reached through one
 // initial-exec thread-local pointer: static TLS is scarce in a module that is loaded late, so nothing else stands
 // there.
 #pragma once
@@ -20,10 +20,6 @@ struct FreeBlocks {
   int32_t room = 0;      // blocks that may still be pushed before half of the list goes to the shared depot
 };
 
-/// Pointers that upper layers keep per thread. The layer that owns a slot sets its destructor once (see below).
-enum class ThreadSlot { engine, autograd, random, front_end };
-inline constexpr int kThreadSlots = 4;
-
 struct ThreadState {
   FreeBlocks free[kSmallClasses];
   // Written by the owner only (plain moves, no locked instruction); atomic because memory_stats() reads them.
@@ -31,8 +27,7 @@ struct ThreadState {
   std::atomic<int64_t> high{0};  // the largest `live` since the last flush
   std::atomic<int64_t> allocations{0};
   std::atomic<bool> watched{false};  // a test wants to see every allocation: take the slow way
-  uint32_t mode = 0;                 // bits of the current autograd mode; belongs to autograd, zero at start
-  void* slots[kThreadSlots] = {};
+  void* task = nullptr;              // what the engine runs on this thread now; only the engine knows its type
   ThreadState* next = nullptr;  // the list of all states, under the depot's mutex
   ThreadState* previous = nullptr;
 };
@@ -46,8 +41,5 @@ inline ThreadState& thread_state() {
   ThreadState* state = t_thread_state;
   return state != nullptr ? *state : make_thread_state();
 }
-inline void*& thread_slot(ThreadSlot slot) { return thread_state().slots[static_cast<int>(slot)]; }
-/// `destroy` gets a slot's non-null pointer when its thread ends, before the free lists are handed back.
-void set_thread_slot_destructor(ThreadSlot slot, void (*destroy)(void*));
 
 }  // namespace twibil

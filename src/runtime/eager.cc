@@ -268,9 +268,8 @@ static void invoke_unnamed(const OpDef& op, const void* attrs, std::span<Value* 
 void invoke(const OpDef& op, const void* attrs, std::span<Value* const> in, Value** out, Value* const* given) {
   try {
     invoke_unnamed(op, attrs, in, out, given);
-  } catch (Error& e) {  // of a part, or of a helper that does not know for whom it works
-    std::string name = text(op.name, ": ");
-    if (!e.message().starts_with(name)) e.prefix(name);
+  } catch (Error& e) {
+    name_error(op, e);
     throw;
   }
 }

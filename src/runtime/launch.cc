@@ -71,7 +71,12 @@ class QueuedLaunch final : public engine::Task {
     for (const Val& v : out_) out.push_back(v.get());
     Launch l{
         .op = op_, .attrs = attrs_.data(), .in = in, .out = out, .work = work_, .training = training_, .key = key_};
-    run_kernel(l);
+    try {
+      run_kernel(l);
+    } catch (Error& e) {
+      name_error(op_, e);
+      throw;
+    }
   }
   std::string describe() const override {
     std::string s = " (inputs";
@@ -104,6 +109,11 @@ void queue(const Launch& l) {
 }
 
 }  // namespace
+
+void name_error(const OpDef& op, Error& error) {
+  std::string name = text(op.name, ": ");
+  if (!error.message().starts_with(name)) error.prefix(name);
+}
 
 void launch(Launch& l) {
   bool is_ready = ready(l);

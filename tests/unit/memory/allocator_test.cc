@@ -313,18 +313,6 @@ TEST(Allocator, ForkUnderLoad) {
   load.join();
 }
 
-TEST(ThreadState, SlotsAreDestroyedWithTheirThread) {
-  static std::atomic<int> destroyed{0};
-  set_thread_slot_destructor(ThreadSlot::front_end, [](void* p) {
-    free_block(p, 64);
-    ++destroyed;
-  });
-  std::thread([] { thread_slot(ThreadSlot::front_end) = allocate_block(64); }).join();
-  EXPECT_EQ(destroyed, 1);
-  std::thread([] { thread_slot(ThreadSlot::front_end) = nullptr; }).join();
-  EXPECT_EQ(destroyed, 1);
-}
-
 TEST(Arena, OffsetsAndBumps) {
   int64_t before = current();
   {
