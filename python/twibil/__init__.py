@@ -16,7 +16,7 @@ from .util import is_np_array, is_np_shape, np_array, np_shape, set_np, reset_np
 
 waitall = _core.waitall
 rnd = random
-__version__ = getattr(_core, "__version__", "0")
+__version__ = "0.1.0"  # as in pyproject.toml and CMakeLists.txt
 
 __all__ = ["np", "npx", "nd", "ndarray", "autograd", "gluon", "init", "initializer", "optimizer", "lr_scheduler",
            "metric", "random", "image", "context", "device", "util", "base", "serialization", "cpu", "gpu",

@@ -13,7 +13,7 @@ _NAMES = {code: name for name, code in _TYPES.items()}
 class Device:
     """A device of a kind ('cpu', 'gpu', 'cpu_pinned', 'cpu_shared') and a number; equal devices compare equal.
 
-    `with gpu(1):` makes it the default of new arrays in this thread."""
+    `with cpu(1):` makes it the current one of this thread. ValueError for a GPU that does not exist."""
 
     devtype2str = _NAMES
     devstr2type = _TYPES
@@ -56,14 +56,14 @@ class Device:
         return Device, (self.device_type, self.device_id)
 
     def __enter__(self):
+        if self.device_type == "gpu" and self.device_id >= num_gpus():
+            raise ValueError(f"{self}: this build sees {num_gpus()} GPUs, so arrays cannot be made there")
         self._outer.append(current_context())
         Device._current.value = self
-        _set_core_device(self)
         return self
 
     def __exit__(self, *_):
         Device._current.value = self._outer.pop()
-        _set_core_device(Device._current.value)
 
     @classmethod
     def default_ctx(cls) -> Device:
@@ -73,11 +73,6 @@ class Device:
     def empty_cache(self) -> None:
         """Returns cached, unused memory of this device to the system."""
         _core.empty_cache()
-
-
-def _set_core_device(device: Device) -> None:
-    if hasattr(_core, "set_current_device"):
-        _core.set_current_device(device)
 
 
 Context = Device
@@ -100,7 +95,7 @@ def gpu(device_id: int = 0) -> Device:
 
 def num_gpus() -> int:
     """How many GPUs this build can use; 0 without one."""
-    return int(_core.num_gpus()) if hasattr(_core, "num_gpus") else 0
+    return _core.num_gpus()
 
 
 def current_context() -> Device:

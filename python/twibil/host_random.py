@@ -5,6 +5,7 @@ A thread that prepares a batch gets a generator of its own for that batch (`use`
 on which worker made it."""
 from __future__ import annotations
 
+import os
 import threading
 
 import numpy as onp
@@ -12,13 +13,29 @@ import numpy as onp
 _local = threading.local()
 _lock = threading.Lock()
 _process: onp.random.Generator | None = None
+_drawn_by: int | None = None  # the process whose entropy seeded the generator; None: somebody chose the seed
 
 
 def reseed(seed: int) -> None:
     """Starts the process's generator from a seed."""
-    global _process
+    _start(seed, None)
+
+
+def _start(seed: int, drawn_by: int | None) -> None:
+    global _process, _drawn_by
     with _lock:
-        _process = onp.random.Generator(onp.random.PCG64(seed))
+        _process, _drawn_by = onp.random.Generator(onp.random.PCG64(seed)), drawn_by
+
+
+def _new_process() -> None:
+    """A forked child that nobody seeded draws other numbers than its parent."""
+    global _lock, _process
+    _lock = threading.Lock()  # another thread may have held it at the fork
+    if _drawn_by is not None:
+        _process = None
+
+
+os.register_at_fork(after_in_child=_new_process)
 
 
 def generator() -> onp.random.Generator:
@@ -27,7 +44,7 @@ def generator() -> onp.random.Generator:
     if mine is not None:
         return mine
     if _process is None:
-        reseed(onp.random.SeedSequence().entropy)
+        _start(onp.random.SeedSequence().entropy, os.getpid())
     return _process
 
 

@@ -26,10 +26,8 @@ _state = _State()
 
 def _set(name: str, on: bool) -> bool:
     previous = getattr(_state, name)
-    if name == "dtype" and bool(on) != previous:
-        if not hasattr(_core, "set_default_dtype"):
-            raise NotImplementedError("set_np: a float64 default dtype does not exist in this version; pass dtype=")
-        _core.set_default_dtype("float64" if on else "float32")
+    if name == "dtype" and on:
+        raise NotImplementedError("set_np: a float64 default dtype does not exist in this version; pass dtype=")
     setattr(_state, name, bool(on))
     return previous
 

@@ -4,6 +4,8 @@
 import gzip
 import os
 import struct
+import subprocess
+import sys
 import threading
 import time
 
@@ -239,3 +241,25 @@ def test_download_checks(tmp_path):
     with pytest.raises(OSError, match="SHA-1 is not"):
         gluon.utils.download(source.as_uri(), path=str(target / "bad"), sha1_hash="00" * 20, retries=0)
     assert [p.name for p in target.iterdir()] == ["source.txt"]
+
+
+_FORK = """
+import os
+from twibil import host_random, random
+if {seeded}:
+    random.seed(3)
+host_random.generator()
+read, write = os.pipe()
+child = os.fork()
+if child == 0:
+    os.write(write, str(host_random.draw_seed()).encode())
+    os._exit(0)
+os.waitpid(child, 0)
+print(int(os.read(read, 100)) == host_random.draw_seed())
+"""
+
+
+@pytest.mark.parametrize("seeded", [False, True])
+def test_forked_processes_draw_the_same_only_when_seeded(seeded):
+    run = subprocess.run([sys.executable, "-c", _FORK.format(seeded=seeded)], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == str(seeded)

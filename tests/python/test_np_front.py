@@ -2,6 +2,7 @@
 """`mx.np` written in Python: composed functions and calling forms against NumPy, protocols, printing, suggestions."""
 
 import json
+import pathlib
 
 import numpy as onp
 import pytest
@@ -331,3 +332,24 @@ def test_distribution_has_its_mean_and_variance(name):
     args, mean, variance = MOMENTS[name]
     x = getattr(np.random, name)(*args, size=(40000,)).asnumpy().astype("float64")
     assert abs(x.mean() - mean) < 5 * (variance / len(x)) ** 0.5 and abs(x.var() / variance - 1) < 0.25
+
+
+def test_ascontiguousarray_is_in_row_major_order():
+    x = np.array(A)
+    assert np.ascontiguousarray(x) is x
+    turned = np.ascontiguousarray(x.T)
+    assert turned.strides == (12, 4) and turned.tolist() == A.T.tolist()
+    assert np.ascontiguousarray(x[:, ::2]).strides == (8, 4)
+    assert np.ascontiguousarray(x[:1].T).tolist() == A[:1].T.tolist()
+
+
+def test_median_fills_out():
+    out = np.zeros((4,))
+    assert np.median(np.array(A), axis=0, out=out) is out
+    onp.testing.assert_allclose(out.asnumpy(), onp.median(A, axis=0), rtol=1e-6)
+
+
+def test_the_version_is_the_projects():
+    project = pathlib.Path(__file__).parents[2]
+    for file, form in (("pyproject.toml", 'version = "{}"'), ("CMakeLists.txt", "project(twibil VERSION {} ")):
+        assert form.format(mx.__version__) in (project / file).read_text(encoding="utf-8")

@@ -3,6 +3,7 @@
 import numpy as onp
 import pytest
 
+import twibil as mx
 from twibil import autograd, np, npx
 
 
@@ -69,3 +70,32 @@ def test_dlpack_says_that_it_is_not_there():
 def test_a_gamma_of_infinite_shape_ends():
     with pytest.raises(ValueError, match="random_gamma: shape and scale must be positive"):
         np.random.gamma(float("inf"), size=2)
+
+
+@pytest.mark.parametrize("call", [
+    lambda gpu: np.zeros(2, ctx=gpu), lambda gpu: gpu.__enter__(), lambda gpu: np.random.uniform(size=2, ctx=gpu),
+    lambda gpu: np.random.normal(0.0, 1.0, 2, None, gpu), lambda gpu: np.random.gamma(1.0, size=2, device=gpu),
+    lambda gpu: np.random.randint(3, device=gpu), lambda gpu: np.random.choice(3, ctx=gpu),
+    lambda gpu: np.random.multinomial(2, [0.5, 0.5], ctx=gpu), lambda gpu: np.random.bernoulli(0.5, ctx=gpu),
+    lambda gpu: np.random.permutation(3, ctx=gpu)])
+def test_a_device_that_does_not_exist_is_refused(call):
+    with pytest.raises(ValueError, match="gpu"):
+        call(mx.gpu(0))
+    assert mx.current_context() == mx.cpu()
+
+
+def test_arguments_that_do_not_exist_are_not_swallowed():
+    with pytest.raises(TypeError, match="dtyp"):
+        mx.nd.zeros((2,), dtyp="int32")
+    with pytest.raises(TypeError, match="dtyp"):
+        mx.nd.ones((2,), dtyp="int32")
+    with pytest.raises(NotImplementedError, match="csr"):
+        mx.nd.zeros((2,), stype="csr")
+    with pytest.raises(NotImplementedError):
+        np.may_share_memory(np.ones(2), np.ones(2))
+
+
+def test_choice_draws_nothing_of_probability_0():
+    with pytest.raises(ValueError, match="probabilities above 0"):
+        np.random.choice(3, size=2, replace=False, p=np.array([1.0, 0.0, 0.0]))
+    assert sorted(np.random.choice(3, size=2, replace=False, p=np.array([0.5, 0.0, 0.5])).tolist()) == [0, 2]

@@ -21,14 +21,16 @@ def array(source_array, ctx=None, dtype=None):
     return _core.array(source_array, dtype=dtype, ctx=ctx)
 
 
-def zeros(shape, ctx=None, dtype=None, **_):
-    """Zeros of a shape, float32 by default."""
-    return np.zeros(shape, dtype=dtype or "float32", **({} if ctx is None else {"ctx": ctx}))
+def zeros(shape, ctx=None, dtype=None, stype=None, **others):
+    """Zeros of a shape, float32 by default. NotImplementedError for a storage type other than 'default'."""
+    if stype not in (None, "default"):
+        raise NotImplementedError(f"zeros: only dense storage exists; got stype={stype!r}")
+    return np.zeros(shape, dtype=dtype or "float32", ctx=ctx, **others)
 
 
-def ones(shape, ctx=None, dtype=None, **_):
+def ones(shape, ctx=None, dtype=None, **others):
     """Ones of a shape, float32 by default."""
-    return np.ones(shape, dtype=dtype or "float32", **({} if ctx is None else {"ctx": ctx}))
+    return np.ones(shape, dtype=dtype or "float32", ctx=ctx, **others)
 
 
 def full(shape, val, ctx=None, dtype="float32", out=None):

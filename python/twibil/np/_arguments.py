@@ -12,6 +12,13 @@ def as_array(x):
     return x if isinstance(x, _core.ndarray) else _core.array(x)
 
 
+def check_device(*places) -> None:
+    """ValueError where one of them (None: not given) is a device that does not exist."""
+    for place in places:
+        if place is not None:
+            _core.array(0.0, ctx=place)
+
+
 def axis_of(axis, ndim: int, name: str) -> int:
     """`axis` counted from the front. ValueError where there is none."""
     try:

@@ -3,6 +3,8 @@
 functions that return lists, and functions whose result depends on which arguments are given."""
 from __future__ import annotations
 
+import math
+
 import numpy as onp
 
 from .. import _core
@@ -31,8 +33,11 @@ def asarray(obj, dtype=None, ctx=None, device=None, copy=None):
 
 
 def ascontiguousarray(a, dtype=None):
-    """`a` in row-major order."""
-    return asarray(a, dtype)
+    """`a` itself where it is an array in row-major order (and of the dtype), else a copy that is."""
+    x = asarray(a, dtype)
+    steps = [x.itemsize * math.prod(x.shape[i + 1:]) for i in range(x.ndim)]
+    in_order = all(n == 1 or have == want for n, have, want in zip(x.shape, x.strides, steps))
+    return x if in_order or x.size == 0 else x.copy()
 
 
 def copy(a):
@@ -211,8 +216,11 @@ def can_cast(from_, to, casting="safe"):
 
 
 def may_share_memory(a, b, max_work=None):
-    """Whether the two arrays look at overlapping memory."""
-    return bool(onp.may_share_memory(onp.asarray(a), onp.asarray(b)))
+    """Whether two NumPy arrays look at overlapping memory. NotImplementedError for arrays of this package, which do not
+    show where their elements lie."""
+    if isinstance(a, _core.ndarray) or isinstance(b, _core.ndarray):
+        raise NotImplementedError("may_share_memory: arrays of this package do not show where their elements lie")
+    return bool(onp.may_share_memory(a, b))
 
 
 shares_memory = may_share_memory

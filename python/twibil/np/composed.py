@@ -108,7 +108,7 @@ def average(a, axis=None, weights=None, returned=False):
 
 
 def median(a, axis=None, out=None, overwrite_input=None, keepdims=False):
-    """Median along one axis, or of all elements."""
+    """Median along one axis, or of all elements. overwrite_input is accepted; the input is never changed."""
     a = _arr(a)
     flat = a.reshape(-1) if axis is None else a.swapaxes(axis, -1)
     n = flat.shape[-1]
@@ -121,7 +121,10 @@ def median(a, axis=None, out=None, overwrite_input=None, keepdims=False):
         mid = mid if keepdims else mid.squeeze(axis=axis)
     elif keepdims:
         mid = mid.reshape((1,) * a.ndim)
-    return mid
+    if out is None:
+        return mid
+    out[...] = mid
+    return out
 
 
 def ptp(a, axis=None, keepdims=False):

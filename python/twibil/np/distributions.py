@@ -2,10 +2,14 @@
 """Continuous distributions of `mx.np.random`: the core samples standard ones, parameters scale and shift them."""
 from __future__ import annotations
 
+import functools as _functools
+import inspect as _inspect
+
 import numpy as _onp
 
 from .. import _core
 from ..registry import functions as _functions
+from ._arguments import check_device as _check_device
 
 __all__ = ["uniform", "normal", "lognormal", "exponential", "gamma", "chisquare", "beta", "f", "laplace", "logistic",
            "gumbel", "rayleigh", "weibull", "pareto", "power"]
@@ -131,3 +135,17 @@ def beta(a, b, size=None, dtype=None, ctx=None, device=None, out=None):
 def f(dfnum, dfden, size=None, dtype=None, ctx=None, device=None, out=None):
     """F samples: the ratio of two chi-squares, each by its degrees of freedom (numbers)."""
     return _finish(chisquare(dfnum, size) / dfnum / (chisquare(dfden, size) / dfden), dtype, out)
+
+
+def _placed(sampler):
+    """The sampler, refusing a device (`ctx` or `device`) that does not exist."""
+    first = list(_inspect.signature(sampler).parameters).index("ctx")
+
+    @_functools.wraps(sampler)
+    def sample(*args, **kwargs):
+        _check_device(*args[first:first + 2], kwargs.get("ctx"), kwargs.get("device"))
+        return sampler(*args, **kwargs)
+    return sample
+
+
+globals().update((name, _placed(globals()[name])) for name in __all__)

@@ -2,16 +2,12 @@
 """NumPy's calling forms of `tensordot` and `einsum`, over the registry's operators."""
 from __future__ import annotations
 
-from .. import _core
 from ..registry import functions as _functions
+from ._arguments import as_array as _array
 
 __all__ = ["tensordot", "einsum"]
 
 _npx = _functions("npx")
-
-
-def _array(x):
-    return x if isinstance(x, _core.ndarray) else _core.array(x)
 
 
 def tensordot(a, b, axes=2):

@@ -10,7 +10,7 @@ from .. import _core
 from ..base import did_you_mean as _did_you_mean
 from ..registry import functions as _functions
 from .distributions import *  # noqa: F401,F403
-from ._arguments import as_array as _as_array
+from ._arguments import as_array as _as_array, check_device as _check_device
 from .distributions import normal, uniform
 
 _np, _npx = _functions("np"), _functions("npx")
@@ -36,6 +36,7 @@ def randint(low, high=None, size=None, dtype=None, ctx=None, device=None, out=No
     """Integers in [low, high), or in [0, low) where `high` is None; int64 by default.
 
     Raises ValueError for an empty range."""
+    _check_device(ctx, device)
     if high is None:
         low, high = 0, low
     if high <= low:
@@ -63,13 +64,18 @@ def choice(a, size=None, replace=True, p=None, ctx=None, device=None, out=None):
     for an integer `a`.
 
     Raises ValueError for probabilities that do not fit, or more samples than elements without replacement."""
+    _check_device(ctx, device)
     a = a if isinstance(a, int) else _rows(a, "choice")
     n = a if isinstance(a, int) else a.shape[0]
     count = 1 if size is None else int(_onp.prod(size, dtype=_onp.int64))
     if n <= 0 or (not replace and count > n):
         raise ValueError(f"choice: {count} samples cannot be taken from {n} elements"
                          f"{'' if replace else ' without replacement'}")
-    index = _places(n, count, replace, None if p is None else _weights(p, n))
+    p = None if p is None else _weights(p, n)
+    if p is not None and not replace and int((p > 0).sum()) < count:
+        raise ValueError(f"choice: {count} samples without replacement need as many probabilities above 0; got "
+                         f"{int((p > 0).sum())}")
+    index = _places(n, count, replace, p)
     index = index.reshape(() if size is None else (size,) if isinstance(size, int) else tuple(size))
     return _into(index if isinstance(a, int) else a[index], out)
 
@@ -94,12 +100,14 @@ def _places(n: int, count: int, replace: bool, p):
 
 def multinomial(n, pvals, size=None, ctx=None, device=None):
     """How often each outcome comes up in `n` trials, int64 of shape (*size, len(pvals))."""
+    _check_device(ctx, device)
     pvals = pvals if isinstance(pvals, _core.ndarray) else _core.array(pvals)
     return _npx["random_multinomial"](pvals, n, size=size)
 
 
 def bernoulli(prob=0.5, size=None, dtype=None, ctx=None, device=None):
     """1 with probability `prob`, else 0; float32 by default."""
+    _check_device(ctx, device)
     if isinstance(prob, _core.ndarray):
         return (uniform(size=prob.shape if size is None else size) < prob).astype(dtype or "float32")
     return _npx["random_bernoulli"](float(prob), size=size, dtype=dtype)
@@ -107,6 +115,7 @@ def bernoulli(prob=0.5, size=None, dtype=None, ctx=None, device=None):
 
 def permutation(x, ctx=None, device=None):
     """A shuffled copy of `x`, or of range(x) (int64) for an integer."""
+    _check_device(ctx, device)
     if isinstance(x, int):
         return _npx["random_permutation"](x)
     x = _rows(x, "permutation")

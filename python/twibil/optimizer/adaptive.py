@@ -28,7 +28,7 @@ class Adam(KernelOptimizer):
 
 @register
 class AdaGrad(KernelOptimizer):
-    """h += g^2; weight -= lr g / sqrt(h + eps). `epsilon` is MXNet 2's name of `eps`."""
+    """h += g^2; weight -= lr g / (sqrt(h) + eps). `epsilon` is MXNet 2's name of `eps`."""
 
     def __init__(self, eps=1e-7, epsilon=None, **kwargs):
         super().__init__(**kwargs)

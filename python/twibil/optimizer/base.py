@@ -159,17 +159,7 @@ class KernelOptimizer(Optimizer):
             for values, value in zip(group, (w, g, arrays, self.rate(i), self._get_wd(i))):
                 values.append(value)
         for name, (weights, grads, states, lrs, wds, attrs) in groups.items():
-            update_all(name, weights, grads, states, lrs, wds, attrs)
-
-
-def update_all(name, weights, grads, states, lrs, wds, attrs) -> None:
-    """The update operator `name` for each weight: in one call of the core where it offers that, else one by one."""
-    if hasattr(_core, "multi_update"):
-        _core.multi_update(name, weights, grads, states, lrs, wds, **attrs)
-        return
-    update = _core.operators()[name]
-    for weight, grad, state, lr, wd in zip(weights, grads, states, lrs, wds):
-        update(weight, grad, *state, lr=lr, wd=wd, **attrs)
+            _core.multi_update(name, weights, grads, states, lrs, wds, **attrs)
 
 
 def zeros_like(weight):
