@@ -3,6 +3,7 @@
 // layers: operator names (which operator a layer stands for is what this file says)
 #include "twibil/nn.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "api/io/params_file.h"
@@ -255,6 +256,10 @@ void load_parameters(const Layer& net, const std::string& path) {
              p.data.shape(), " in the network");
     fresh.push_back(Array::from(found->data.data(), shape, found->dtype));
   }
+  for (const io::ParamsEntry& e : file.entries)  // also what tells a network that has not seen an input
+    TW_CHECK(std::ranges::any_of(all, [&](const Parameter& p) { return p.name == e.name; }), key,
+             "load_parameters: the network has no parameter ", e.name, ", which ", path,
+             " holds; layers have theirs after their first input");
   for (size_t i = 0; i < all.size(); ++i) all[i].data.assign(fresh[i]);
 }
 

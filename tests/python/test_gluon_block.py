@@ -253,6 +253,13 @@ def test_load_errors_change_nothing(tmp_path):
     double = nn.Dense(3, in_units=2, dtype="float64")
     with pytest.raises(TypeError, match="cast_dtype=True"):
         double.load_parameters(path)
+    mixed = nn.Dense(3, in_units=2)
+    mixed.initialize()
+    mixed.bias.cast("float64")
+    before = mixed.weight.data().asnumpy()
+    with pytest.raises(TypeError, match="'bias' has dtype float32; the network needs float64"):
+        mixed.load_parameters(path)
+    onp.testing.assert_array_equal(mixed.weight.data().asnumpy(), before)
     double.load_parameters(path, cast_dtype=True)
     assert str(double.weight.data().dtype) == "float64"
 

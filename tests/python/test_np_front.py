@@ -349,6 +349,32 @@ def test_median_fills_out():
     onp.testing.assert_allclose(out.asnumpy(), onp.median(A, axis=0), rtol=1e-6)
 
 
+@pytest.mark.parametrize("repeated", [
+    lambda x: np.tile(x, (1, 1)), lambda x: np.tile(x, (2, 1, 1)), lambda x: np.tile(x, (4, 1)),
+    lambda x: np.repeat(x, 1), lambda x: np.repeat(x, 3, axis=0)])
+@pytest.mark.parametrize("recording", [False, True])
+def test_repeated_arrays_are_written_without_their_source(repeated, recording):
+    x = np.ones((1, 3))
+    x.attach_grad()
+    with autograd.record() if recording else autograd.pause():
+        y = repeated(x)
+        y[...] = 5
+    assert x.tolist() == [[1, 1, 1]] and set(y.reshape(-1).tolist()) == {5}
+
+
+def test_diagonals_do_not_mix_with_infinities():
+    x = onp.array([[1, onp.inf], [onp.nan, 2]], "float32")
+    assert np.trace(np.array(x)).item() == 3 and np.einsum("ii", np.array(x)).item() == 3
+    assert np.einsum("ii->i", np.array(x)).tolist() == [1, 2]
+    assert np.diag(np.array([onp.inf, 1.0])).tolist() == [[onp.inf, 0], [0, 1]]
+
+
+def test_one_index_picks_along_any_axis():
+    x = np.arange(60).reshape(3, 4, 5)
+    for axis in range(3):
+        assert npx.pick(x, np.array([1]), axis=axis).tolist() == onp.take(x.asnumpy(), 1, axis).tolist()
+
+
 def test_the_version_is_the_projects():
     project = pathlib.Path(__file__).parents[2]
     for file, form in (("pyproject.toml", 'version = "{}"'), ("CMakeLists.txt", "project(twibil VERSION {} ")):

@@ -95,6 +95,22 @@ def test_arguments_that_do_not_exist_are_not_swallowed():
         np.may_share_memory(np.ones(2), np.ones(2))
 
 
+def test_numbers_that_a_dtype_lacks_are_not_drawn():
+    with pytest.raises(ValueError, match="int8"):
+        np.random.randint(0, 1000, size=5, dtype="int8")
+    assert set(np.random.randint(-128, 128, size=2000, dtype="int8").tolist()) <= set(range(-128, 128))
+
+
+@pytest.mark.parametrize("name, arrays, attrs", [
+    ("embedding_grad", [onp.zeros(9, "int32"), onp.ones((1, 1)), onp.ones((5, 4))], ""),
+    ("basic_index_grad", [onp.ones(3), onp.ones((4, 5))], "start=(3, 1), step=(-2, 1), size=(2, -1)"),
+    ("convolution_data", [onp.ones((1, 1, 1, 1)), onp.ones((4, 3, 3, 3)), onp.ones((2, 3, 8, 8))], "kernel=(3, 3)"),
+    ("convolution_weight", [onp.ones((2, 3, 8, 8)), onp.ones((2, 4, 7, 7)), onp.ones((4, 3, 3, 3))], "kernel=(3, 3)")])
+def test_gradient_operators_refuse_shapes_that_do_not_fit(name, arrays, attrs):
+    with pytest.raises(ValueError, match=name + ": dy"):
+        mx._core.call_operator(name, [np.array(a) for a in arrays], attrs)
+
+
 def test_choice_draws_nothing_of_probability_0():
     with pytest.raises(ValueError, match="probabilities above 0"):
         np.random.choice(3, size=2, replace=False, p=np.array([1.0, 0.0, 0.0]))

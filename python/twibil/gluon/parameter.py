@@ -238,16 +238,18 @@ class Parameter:
             for a in self._data.values():
                 a[...] = data if a.ctx == data.ctx else data.as_in_ctx(a.ctx)
 
-    def _load(self, data, ctx=None, cast_dtype=False, dtype_source="current") -> None:
-        """Takes values from a file: checks shape and dtype, and initializes where that was not done."""
+    def _check_loaded(self, data, name: str, source, cast_dtype: bool) -> None:
+        """ValueError where an array called `name` in a file has not this parameter's shape, TypeError for its dtype."""
         if self._shape is not None and (len(self._shape) != data.ndim or
                                         any(a > 0 and a != b for a, b in zip(self._shape, data.shape))):
-            raise ValueError(f"Parameter {self.name!r}: the file has shape {list(data.shape)}, the network needs "
-                             f"{list(self._shape)}")
+            raise ValueError(f"{source}: {name!r} has shape {list(data.shape)}; the network needs {list(self._shape)}")
+        if not cast_dtype and _dtype_name(data.dtype) != _dtype_name(self.dtype):
+            raise TypeError(f"{source}: {name!r} has dtype {data.dtype}; the network needs {_dtype_name(self.dtype)}. "
+                            "cast_dtype=True converts")
+
+    def _load(self, data, ctx=None, cast_dtype=False, dtype_source="current") -> None:
+        """Takes values from a file that passed `_check_loaded`, and initializes where that was not done."""
         if _dtype_name(data.dtype) != _dtype_name(self.dtype):
-            if not cast_dtype:
-                raise TypeError(f"Parameter {self.name!r}: the file has dtype {data.dtype}, the network needs "
-                                f"{_dtype_name(self.dtype)}; cast_dtype=True converts")
             if dtype_source == "saved":
                 self.cast(data.dtype)
             data = data.astype(self.dtype)

@@ -128,10 +128,8 @@ def load_into(params: dict, loaded: dict, source, ctx=None, allow_missing=False,
         raise ValueError(f"{source}: {_some(extra)} belong to no parameter. The network has {_some(list(params))}."
                          f"{did_you_mean(extra[0], params)} ignore_extra=True skips them")
     for name, p in params.items():
-        if name in loaded and p.shape is not None:
-            shape = loaded[name].shape
-            if len(shape) != len(p.shape) or any(a > 0 and a != b for a, b in zip(p.shape, shape)):
-                raise ValueError(f"{source}: {name!r} has shape {list(shape)}; the network needs {list(p.shape)}")
+        if name in loaded:
+            p._check_loaded(loaded[name], name, source, cast_dtype)
     for name, p in params.items():
         if name in loaded:
             p._load(loaded[name], ctx, cast_dtype, dtype_source)

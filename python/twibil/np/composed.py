@@ -271,10 +271,7 @@ def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
 
 def trace(a, offset=0, axis1=0, axis2=1):
     """Sum along a diagonal."""
-    a = moveaxis(a, (axis1, axis2), (-2, -1))
-    rows, columns = a.shape[-2:]
-    mask = _core.array(onp.eye(rows, columns, offset), dtype=a.dtype)
-    return (a * mask).sum(axis=(-2, -1))
+    return diagonal(a, offset, axis1, axis2).sum(axis=-1)
 
 
 def identity(n, dtype=None, ctx=None):
@@ -334,7 +331,7 @@ def diag(v, k=0):
         return diagonal(v, k)
     if v.ndim != 1:
         raise ValueError(f"diag: one or two dimensions are needed; got shape {list(v.shape)}")
-    square = v.reshape(-1, 1) * identity(v.shape[0], dtype=v.dtype)
+    square = _f("where")(identity(v.shape[0], dtype="bool"), v, _f("zeros_like")(v))
     return _f("pad")(square, ((max(-k, 0), max(k, 0)), (max(k, 0), max(-k, 0)))) if k else square
 
 

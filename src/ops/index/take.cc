@@ -164,9 +164,9 @@ static std::vector<int64_t> pick_offsets(const PickAttrs& a, const Buffer& x, co
   Shape keep = picked(a, Shape(x.shape()), true);
   std::vector<int64_t> offsets(static_cast<size_t>(keep.size()));
   Strides own(x);
-  Buffer wide = index;  // the index without the axis, or with it as size one
+  Buffer wide = index;  // the index without the axis, or with it as size one; or one index for all
   Shape dims(index.shape());
-  if (dims.rank() < keep.rank()) dims.insert(axis, 1);
+  while (dims.rank() < keep.rank()) dims.insert(std::min(axis, dims.rank()), 1);
   wide.dims = dims.data();
   wide.rank = static_cast<uint8_t>(dims.rank());
   Strides si(wide, keep);

@@ -127,18 +127,19 @@ Subscripts parse(std::string_view text_, std::span<const Val> operands) {
 
 bool holds(const Letters& l, char c) { return std::find(l.of.begin(), l.of.end(), c) != l.of.end(); }
 
-/// A repeated letter takes the diagonal: x * (i == j), summed over j.
+/// A repeated letter takes the diagonal: x where i == j, else 0, summed over j. (A product would make NaN of
+/// infinities.)
 Val take_diagonals(Val x, Letters& l) {
   for (size_t i = 0; i < l.of.size(); ++i)
     for (size_t j = i + 1; j < l.of.size(); ++j) {
       if (l.of[i] != l.of[j]) continue;
       int64_t n = x->dims[i];
       TW_CHECK(n == x->dims[j], value, "einsum: a repeated axis must have one size; got shape ", x->shape());
-      EyeAttrs eye{n, {}, 0, x->dtype()};
+      EyeAttrs eye{n, {}, 0, DType::bool_};
       Val mask = apply(op_eye, static_cast<const void*>(&eye), {});
       Shape shape;
       for (size_t k = 0; k < l.of.size(); ++k) shape.push_back(k == i || k == j ? n : 1);
-      x = sum(x * reshape(mask, shape), IntList{static_cast<int64_t>(j)});
+      x = sum(where(reshape(mask, shape), x, 0), IntList{static_cast<int64_t>(j)});
       l.of.erase(l.of.begin() + static_cast<std::ptrdiff_t>(j));
       --j;
     }

@@ -87,6 +87,23 @@ int64_t result_size(const ConvolutionAttrs& a, int64_t in, int64_t window, int i
   return (padded - covered) / at(a.stride, i, 1) + 1;
 }
 
+void check_groups(const char* who, const Shape& x, const Shape& w, int64_t groups) {
+  TW_CHECK(x[1] % groups == 0 && w[0] % groups == 0, value, who, ": ", groups,
+           " groups must divide the channels of data ", x, " and of weight ", w);
+  TW_CHECK(w[1] == x[1] / groups, value, who, ": weight of shape ", w, " takes ", w[1] * groups,
+           " channels; data of shape ", x, " has ", x[1]);
+}
+
+/// Whether dy can be the gradient of x convolved with w. It may be smaller than the result: what a transposed
+/// convolution added at its end (adj) belongs to no window.
+void check_result(const ConvolutionAttrs& a, const Shape& x, const Shape& w, const Shape& dy, const char* who) {
+  check_attrs(a, x, w, who);
+  check_groups(who, x, w, a.num_group);
+  bool fits = dy.rank() == x.rank() && dy[0] == x[0] && dy[1] == w[0];
+  for (int i = 2; fits && i < x.rank(); ++i) fits = dy[i] <= result_size(a, x[i], w[i], i - 2, who);
+  TW_CHECK(fits, value, who, ": dy of shape ", dy, " does not fit data of shape ", x, " and weight of shape ", w);
+}
+
 /// x: the larger side, w: (y channels, x channels / groups, ...), y: the smaller side.
 kernels::ConvolutionShape shape_of(const ConvolutionAttrs& a, std::span<const int64_t> x, std::span<const int64_t> w,
                                    std::span<const int64_t> y) {
@@ -107,13 +124,6 @@ kernels::ConvolutionShape shape_of(const ConvolutionAttrs& a, std::span<const in
     s.pad[first + i] = at(a.pad, i, 0);
   }
   return s;
-}
-
-void check_groups(const char* who, const Shape& x, const Shape& w, int64_t groups) {
-  TW_CHECK(x[1] % groups == 0 && w[0] % groups == 0, value, who, ": ", groups,
-           " groups must divide the channels of data ", x, " and of weight ", w);
-  TW_CHECK(w[1] == x[1] / groups, value, who, ": weight of shape ", w, " takes ", w[1] * groups,
-           " channels; data of shape ", x, " has ", x[1]);
 }
 
 double convolution_cost(const Shape& w, const Shape& y) {
@@ -182,7 +192,7 @@ TW_OP(convolution_data) = whole({
     .attrs = schema<ConvolutionAttrs>(kConvolutionFields),
     .in = {{{.name = "dy"}, {.name = "weight"}, {.name = "like"}}},
     .infer = infer_rule<ConvolutionAttrs>([](auto& a, SigsIn in, SigsOut out) {
-      check_attrs(a, in[2].shape, in[1].shape, "convolution_data");
+      check_result(a, in[2].shape, in[1].shape, in[0].shape, "convolution_data");
       out[0] = {in[2].shape, in[0].dtype};
     }),
     .types = kFloats,
@@ -212,7 +222,7 @@ TW_OP(convolution_weight) = whole({
     .attrs = schema<ConvolutionAttrs>(kConvolutionFields),
     .in = {{{.name = "data"}, {.name = "dy"}, {.name = "like"}}},
     .infer = infer_rule<ConvolutionAttrs>([](auto& a, SigsIn in, SigsOut out) {
-      check_attrs(a, in[0].shape, in[2].shape, "convolution_weight");
+      check_result(a, in[0].shape, in[2].shape, in[1].shape, "convolution_weight");
       out[0] = {in[2].shape, in[0].dtype};
     }),
     .types = kFloats,

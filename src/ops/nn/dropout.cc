@@ -125,6 +125,10 @@ TW_OP(embedding_grad) = whole({
     .attrs = schema<EmbeddingAttrs>(kEmbeddingFields),
     .in = {{{.name = "data"}, {.name = "dy"}, {.name = "like"}}},
     .infer = infer_rule<EmbeddingAttrs>([](auto&, SigsIn in, SigsOut out) {
+      TW_CHECK(in[2].rank() == 2, value, "embedding_grad: like must have two dimensions; got ", in[2].shape);
+      Shape rows = in[0].shape;
+      rows.push_back(in[2].shape[1]);
+      TW_CHECK(in[1].shape == rows, value, "embedding_grad: dy must have shape ", rows, "; got ", in[1].shape);
       out[0] = {in[2].shape, in[1].dtype};
     }),
     .types = kAll,

@@ -2,6 +2,7 @@
 // Random arrays. Each call takes one key of the process-wide stream; equal keys give equal numbers on any machine.
 #include "kernels/random.h"
 
+#include <limits>
 #include <vector>
 
 #include "ops/forms.h"
@@ -54,6 +55,14 @@ struct GammaAttrs {
 };
 
 Shape shape_of(const Maybe<IntList>& size) { return size ? Shape((*size).span()) : Shape(); }
+/// Whether the integers of dtype t contain n; floats are rounded.
+bool holds(DType t, int64_t n) {
+  return dispatch(t, [&]<class T>() {
+    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
+      return n >= int64_t{std::numeric_limits<T>::lowest()} && n <= int64_t{std::numeric_limits<T>::max()};
+    else return true;
+  });
+}
 kernels::RandomStream stream(const Call& c) { return {c.key.seed, c.key.counter}; }
 constexpr const char* kNoInput = "random numbers do not depend on other arrays";
 constexpr const char* kSizeDoc = "Shape of the result; None: one number.";
@@ -116,7 +125,10 @@ TW_OP(random_randint) = whole({
     .infer = infer_rule<RandintAttrs>([](auto& a, SigsIn, SigsOut out) {
       int64_t low = a.high ? a.low : 0, high = a.high ? *a.high : a.low;
       TW_CHECK(low < high, value, "random_randint: low must be less than high; got ", low, " and ", high);
-      out[0] = {shape_of(a.size), a.dtype.value_or(DType::int64)};
+      DType t = a.dtype.value_or(DType::int64);
+      TW_CHECK(holds(t, low) && holds(t, high - 1), value, "random_randint: numbers from ", low, " to ", high - 1,
+               " do not fit dtype ", t);
+      out[0] = {shape_of(a.size), t};
     }),
     .types = kReals,
     .kernel = cpu_rule<RandintAttrs>([](auto& a, Call& c) {

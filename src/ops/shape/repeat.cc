@@ -33,6 +33,9 @@ Val lift(const Val& x, int rank) {
   return y;
 }
 
+/// A result that lies in the memory of x (nothing was repeated, or one element was) is copied: it may be written.
+Val of_its_own(const Val& result, const Val& x) { return result->root == x->root ? copy(result) : result; }
+
 Shape padded(const PadAttrs& a, const Shape& x) {
   TW_CHECK(a.before.size() == x.rank() && a.after.size() == x.rank(), value,
            "pad: pad_width needs a pair per axis of shape ", x, "; got ", a.before.size());
@@ -84,7 +87,7 @@ TW_OP(tile) = whole({
         IntList to(wide.span());
         x = reshape(apply(op_broadcast_to, ShapeAttrs{to}, {reshape(x, split)}), next);
       }
-      return {x->node || x.get() != in[0].get() ? x : apply(op_with_role(Role::copy), {x})};
+      return {of_its_own(x, in[0])};
     }),
     .no_grad = "its parts have",
     .samples = {{{.in = {{{2, 3}}}, .attrs = "reps=(2, 2)"}, {.in = {{SampleInput({3})}}, .attrs = "reps=(2, 1)"}}},
@@ -110,7 +113,8 @@ TW_OP(repeat) = whole({
       Shape result(x->shape());
       result[axis] = checked_mul(result[axis], a.repeats);
       Shape split{outer * x->dims[axis], 1, inner}, wide{outer * x->dims[axis], a.repeats, inner};
-      return {reshape(apply(op_broadcast_to, ShapeAttrs{IntList(wide.span())}, {reshape(x, split)}), result)};
+      Val y = reshape(apply(op_broadcast_to, ShapeAttrs{IntList(wide.span())}, {reshape(x, split)}), result);
+      return {of_its_own(y, in[0])};
     }),
     .no_grad = "its parts have",
     .samples = {{{.in = {{{2, 3}}}, .attrs = "repeats=2"}, {.in = {{{2, 3}}}, .attrs = "repeats=3, axis=1"}}},

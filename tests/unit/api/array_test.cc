@@ -101,6 +101,7 @@ TEST(Nn, ANetworkLearnsAndItsFileGivesTheSameAnswers) {
   std::string path = ::testing::TempDir() + "net.params";
   nn::save_parameters(*net, path);
   auto other = nn::sequential({nn::dense(16), nn::relu(), nn::dense(2)});
+  EXPECT_THROW(nn::load_parameters(*other, path), Error);  // has no parameters before its first input
   (*other)(x);
   nn::load_parameters(*other, path);
   EXPECT_EQ((*other)(x).to_vector<float>(), (*net)(x).to_vector<float>());
