@@ -375,6 +375,25 @@ def test_one_index_picks_along_any_axis():
         assert npx.pick(x, np.array([1]), axis=axis).tolist() == onp.take(x.asnumpy(), 1, axis).tolist()
 
 
+def test_numpy_integers_are_integers():
+    two = onp.int64(2)
+    assert np.roll(np.arange(5), two).tolist() == [3, 4, 0, 1, 2] and np.pad(np.ones(1), two).shape == (5,)
+    assert np.random.uniform(size=two).shape == np.random.choice(two, size=two).shape == (2,)
+    assert sorted(np.random.permutation(two).tolist()) == [0, 1] and npx.random.normal_n(batch_shape=two).shape == (2,)
+    assert np.tensordot(np.ones((2, 2)), np.ones((2, 2)), axes=two).item() == 4
+    assert mx.gluon.nn.Dense(two, in_units=two).weight.shape == (2, 2)
+    assert mx.nd.sum(np.ones((2, 3)), axis=two - 1).shape == (2,)
+
+
+@pytest.mark.parametrize("reshape, code", [(npx.reshape, -6), (mx.nd.reshape, -4)])
+def test_a_split_of_an_axis_needs_two_sizes(reshape, code):
+    x = np.ones((6,))
+    assert reshape(x, (code, 2, -1)).shape == (2, 3)
+    for codes in ((code,), (code, 2), (code, 0, 6), (code, -1, -1)):
+        with pytest.raises(ValueError, match="must follow"):
+            reshape(x, codes)
+
+
 def test_the_version_is_the_projects():
     project = pathlib.Path(__file__).parents[2]
     for file, form in (("pyproject.toml", 'version = "{}"'), ("CMakeLists.txt", "project(twibil VERSION {} ")):

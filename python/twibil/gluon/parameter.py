@@ -7,7 +7,7 @@ import warnings
 import numpy as onp
 
 from .. import _core, autograd, initializer
-from ..base import MXNetError, describe
+from ..base import MXNetError, describe, integer_types
 from ..context import Device, cpu, current_context
 
 _GRAD_REQS = ("write", "add", "null")
@@ -53,7 +53,7 @@ class Parameter:
                                       f"grad_stype={grad_stype!r}")
         self._name = name
         self._path = None
-        self._shape = (shape,) if isinstance(shape, int) else None if shape is None else tuple(shape)
+        self._shape = (shape,) if isinstance(shape, integer_types) else None if shape is None else tuple(shape)
         self.dtype = dtype
         self.lr_mult, self.wd_mult = lr_mult, wd_mult
         self.init = init

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .. import initializer
-from ..base import did_you_mean
+from ..base import did_you_mean, integer_types
 from ..serialization import load_params, save_params
 from . import parameter as _parameter
 
@@ -43,7 +43,7 @@ class ParameterDict(dict):
             found = self[full] = _parameter.Parameter(full, **kwargs)
         elif kwargs.get("shape") is not None:
             shape = kwargs["shape"]
-            found.shape = (shape,) if isinstance(shape, int) else shape
+            found.shape = (shape,) if isinstance(shape, integer_types) else shape
         return found
 
     def get_constant(self, name, value=None):

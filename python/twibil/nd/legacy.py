@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .. import np, npx
+from ..base import integer_types
 
 Flatten = flatten = npx.batch_flatten
 BlockGrad = stop_gradient = npx.stop_gradient
@@ -38,7 +39,7 @@ def _excluding(name: str):
 
     def reduce(data, axis=None, keepdims=False, exclude=False):
         if exclude:
-            kept = (axis,) if isinstance(axis, int) else tuple(axis or ())
+            kept = (axis,) if isinstance(axis, integer_types) else tuple(axis or ())
             kept = {a % data.ndim for a in kept}
             axis = tuple(i for i in range(data.ndim) if i not in kept)
         return function(data, axis=axis, keepdims=keepdims)
@@ -82,7 +83,7 @@ def split_v2(ary, indices_or_sections, axis=0, squeeze_axis=False):
     return [p.squeeze(axis=axis) for p in parts] if squeeze_axis else parts
 
 
-def reshape(data, shape=None, reverse=False, **_):
+def reshape(data, shape, reverse=False, name=None):
     """Another shape, where 0 keeps the input's size at that place, -1 is inferred, -2 copies the remaining sizes, -3
     joins the next two, and -4 splits the next one into the two sizes that follow. ValueError where sizes do not fit."""
     if reverse:
@@ -110,6 +111,8 @@ def _sizes(old: tuple, codes: list) -> list:
             sizes.append(_at(old, place) * _at(old, place + 1))
             place += 1
         elif code == -4:
+            if len(codes) < i + 3 or {codes[i + 1], codes[i + 2]} & {0} or codes[i + 1] == codes[i + 2] == -1:
+                raise ValueError(f"reshape: two sizes, of which one may be -1, must follow -4; got {codes}")
             first, second = codes[i + 1], codes[i + 2]
             whole = _at(old, place)
             first = whole // second if first == -1 else first
@@ -130,8 +133,8 @@ def _at(old: tuple, place: int) -> int:
 
 def broadcast_axis(data, axis=(), size=()):
     """Axes of size 1 repeated to the given sizes."""
-    axes = (axis,) if isinstance(axis, int) else tuple(axis)
-    sizes = (size,) if isinstance(size, int) else tuple(size)
+    axes = (axis,) if isinstance(axis, integer_types) else tuple(axis)
+    sizes = (size,) if isinstance(size, integer_types) else tuple(size)
     shape = list(data.shape)
     for a, n in zip(axes, sizes):
         shape[a] = n

@@ -8,7 +8,7 @@ import math
 import numpy as onp
 
 from .. import _core
-from ..base import describe
+from ..base import describe, integer_types
 from ..registry import functions as _functions
 
 __all__ = ["array", "asarray", "ascontiguousarray", "copy", "split", "array_split", "hsplit", "vsplit", "dsplit",
@@ -47,7 +47,7 @@ def copy(a):
 
 def _cuts(ary, indices_or_sections, axis: int, name: str, even: bool) -> list:
     n = ary.shape[axis]
-    if not isinstance(indices_or_sections, (int, onp.integer)):
+    if not isinstance(indices_or_sections, integer_types):
         return [int(v) for v in indices_or_sections]
     k = int(indices_or_sections)
     if k <= 0:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import numpy as onp
 
 from .. import _core
+from ..base import integer_types
 from ._arguments import as_array as _arr, axes_of, axis_of
 
 __all__ = ["append", "atleast_1d", "atleast_2d", "atleast_3d", "average", "column_stack", "diff", "dstack", "ediff1d",
@@ -96,7 +97,7 @@ def average(a, axis=None, weights=None, returned=False):
     else:
         weights = _arr(weights)
         if weights.shape != a.shape:
-            if weights.ndim != 1 or not isinstance(axis, int) or weights.shape[0] != a.shape[axis]:
+            if weights.ndim != 1 or not isinstance(axis, integer_types) or weights.shape[0] != a.shape[axis]:
                 raise ValueError(f"average: weights of shape {list(weights.shape)} do not fit axis {axis} of "
                                  f"{list(a.shape)}")
             weights = weights.reshape([-1 if i == axis % a.ndim else 1 for i in range(a.ndim)])
@@ -188,8 +189,8 @@ def roll(a, shift, axis=None):
     a = _arr(a)
     if axis is None:
         return roll(a.reshape(-1), shift, 0).reshape(a.shape)
-    shifts = [shift] if isinstance(shift, int) else list(shift)
-    axes = [axis_of(ax, a.ndim, "roll") for ax in ([axis] if isinstance(axis, int) else axis)]
+    shifts = [shift] if isinstance(shift, integer_types) else list(shift)
+    axes = [axis_of(ax, a.ndim, "roll") for ax in ([axis] if isinstance(axis, integer_types) else axis)]
     shifts = shifts * len(axes) if len(shifts) == 1 else shifts
     axes = axes * len(shifts) if len(axes) == 1 else axes
     if len(shifts) != len(axes):

@@ -8,6 +8,7 @@ import inspect as _inspect
 import numpy as _onp
 
 from .. import _core
+from ..base import integer_types
 from ..registry import functions as _functions
 from ._arguments import check_device as _check_device
 
@@ -24,7 +25,7 @@ def _is_array(x) -> bool:
 def _shape(size, *params):
     """The shape of the result: `size`, or the parameters' common shape."""
     if size is not None:
-        return (size,) if isinstance(size, int) else tuple(int(n) for n in size)
+        return (size,) if isinstance(size, integer_types) else tuple(int(n) for n in size)
     return _onp.broadcast_shapes(*[p.shape if hasattr(p, "shape") else _onp.shape(p) for p in params])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..registry import functions as _functions
+from ..base import integer_types
 from ._arguments import as_array as _array
 
 __all__ = ["sort", "argsort", "unique", "nonzero", "pad"]
@@ -58,10 +59,10 @@ def pad(x, pad_width=None, mode="constant", constant_values=0, **others):
         raise NotImplementedError(f"pad: {', '.join(others)} does not exist here")
     if not isinstance(constant_values, (int, float)):
         raise NotImplementedError("pad: constant_values must be one number here")
-    width = (pad_width, pad_width) if isinstance(pad_width, int) else tuple(pad_width)
-    if len(width) == 1 and not isinstance(width[0], int):
+    width = (pad_width, pad_width) if isinstance(pad_width, integer_types) else tuple(pad_width)
+    if len(width) == 1 and not isinstance(width[0], integer_types):
         width = tuple(width[0])
-    pairs = [width] * x.ndim if all(isinstance(w, int) for w in width) else [tuple(w) for w in width]
+    pairs = [width] * x.ndim if all(isinstance(w, integer_types) for w in width) else [tuple(w) for w in width]
     if len(pairs) != x.ndim or any(len(p) != 2 for p in pairs):
         raise ValueError(f"pad: pad_width must be a number, a pair, or a pair for each of {x.ndim} axes; "
                          f"got {pad_width}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..registry import functions as _functions
+from ..base import integer_types
 from ._arguments import as_array as _array
 
 __all__ = ["tensordot", "einsum"]
@@ -16,12 +17,12 @@ def tensordot(a, b, axes=2):
 
     ValueError where sizes differ, axes do not pair up, or one is out of range."""
     a, b = _array(a), _array(b)
-    if isinstance(axes, int):
+    if isinstance(axes, integer_types):
         if axes < 0 or axes > min(a.ndim, b.ndim):
             raise ValueError(f"tensordot: {axes} axes cannot be summed over arrays of {a.ndim} and {b.ndim} axes")
         pairs = [tuple(range(a.ndim - axes, a.ndim)), tuple(range(axes))]
     else:
-        pairs = [(v,) if isinstance(v, int) else tuple(v) for v in axes]
+        pairs = [(v,) if isinstance(v, integer_types) else tuple(v) for v in axes]
     if len(pairs) != 2 or len(pairs[0]) != len(pairs[1]):
         raise ValueError(f"tensordot: as many axes of one array as of the other are needed; got {axes}")
     return _npx["tensordot_axes"](a, b, a_axes=pairs[0], b_axes=pairs[1])

@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as _onp
 
 from .. import _core
-from ..base import did_you_mean as _did_you_mean
+from ..base import did_you_mean as _did_you_mean, integer_types as _integer_types
 from ..registry import functions as _functions
 from .distributions import *  # noqa: F401,F403
 from ._arguments import as_array as _as_array, check_device as _check_device
@@ -65,8 +65,8 @@ def choice(a, size=None, replace=True, p=None, ctx=None, device=None, out=None):
 
     Raises ValueError for probabilities that do not fit, or more samples than elements without replacement."""
     _check_device(ctx, device)
-    a = a if isinstance(a, int) else _rows(a, "choice")
-    n = a if isinstance(a, int) else a.shape[0]
+    a = a if isinstance(a, _integer_types) else _rows(a, "choice")
+    n = a if isinstance(a, _integer_types) else a.shape[0]
     count = 1 if size is None else int(_onp.prod(size, dtype=_onp.int64))
     if n <= 0 or (not replace and count > n):
         raise ValueError(f"choice: {count} samples cannot be taken from {n} elements"
@@ -76,8 +76,8 @@ def choice(a, size=None, replace=True, p=None, ctx=None, device=None, out=None):
         raise ValueError(f"choice: {count} samples without replacement need as many probabilities above 0; got "
                          f"{int((p > 0).sum())}")
     index = _places(n, count, replace, p)
-    index = index.reshape(() if size is None else (size,) if isinstance(size, int) else tuple(size))
-    return _into(index if isinstance(a, int) else a[index], out)
+    index = index.reshape(() if size is None else (size,) if isinstance(size, _integer_types) else tuple(size))
+    return _into(index if isinstance(a, _integer_types) else a[index], out)
 
 
 def _weights(p, n: int):
@@ -116,7 +116,7 @@ def bernoulli(prob=0.5, size=None, dtype=None, ctx=None, device=None):
 def permutation(x, ctx=None, device=None):
     """A shuffled copy of `x`, or of range(x) (int64) for an integer."""
     _check_device(ctx, device)
-    if isinstance(x, int):
+    if isinstance(x, _integer_types):
         return _npx["random_permutation"](x)
     x = _rows(x, "permutation")
     return x[_npx["random_permutation"](x.shape[0])]

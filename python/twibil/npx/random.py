@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as _onp
 
 from .. import _core as _core
+from ..base import integer_types as _integer_types
 from ..registry import functions as _functions
 from ..np import random as _np_random
 from ..random import seed  # noqa: F401
 
 
 def _full(batch_shape, *params):
-    batch = () if batch_shape is None else (batch_shape,) if isinstance(batch_shape, int) else tuple(batch_shape)
+    batch = () if batch_shape is None else (batch_shape,) if isinstance(batch_shape, _integer_types) else tuple(batch_shape)
     return batch + _onp.broadcast_shapes(*[getattr(p, "shape", ()) for p in params])
 
 

@@ -6,6 +6,7 @@ import builtins
 import math
 
 from .. import _core
+from ..base import integer_types
 from ..registry import functions as _functions
 from ..np import arange, where
 from ..np._arguments import as_array, axes_of, axis_of
@@ -29,7 +30,7 @@ def reshape(a, newshape, reverse=False, order="C"):
 
     ValueError for codes that do not fit."""
     a = as_array(a)
-    codes = [newshape] if isinstance(newshape, int) else [int(n) for n in newshape]
+    codes = [newshape] if isinstance(newshape, integer_types) else [int(n) for n in newshape]
     old = a.shape[::-1] if reverse else a.shape
     sizes = _code_sizes(old, codes[::-1] if reverse else codes)
     return a.reshape(tuple(sizes[::-1] if reverse else sizes))
@@ -57,6 +58,8 @@ def _code_sizes(old: tuple, codes: list) -> list:
         elif code == -5:
             sizes.append(take() * take())
         elif code == -6:
+            if len(codes) < i + 3 or {codes[i + 1], codes[i + 2]} & {0} or codes[i + 1] == codes[i + 2] == -1:
+                raise ValueError(f"reshape: two sizes, of which one may be -1, must follow -6; got {codes}")
             whole, first, second = take(), codes[i + 1], codes[i + 2]
             sizes += [whole // second if first == -1 else first, whole // first if second == -1 else second]
             i += 2
@@ -70,7 +73,7 @@ def _code_sizes(old: tuple, codes: list) -> list:
 def slice(data, begin, end, step=()):
     """data[begin[0]:end[0]:step[0], ...]; None leaves an end open. A view."""
     data = as_array(data)
-    as_tuple = lambda v: (v,) if isinstance(v, int) or v is None else tuple(v)  # noqa: E731
+    as_tuple = lambda v: (v,) if isinstance(v, integer_types) or v is None else tuple(v)  # noqa: E731
     begin, end, step = as_tuple(begin), as_tuple(end), as_tuple(step)
     if len(begin) != len(end) or len(begin) > data.ndim:
         raise ValueError(f"slice: begin {begin} and end {end} must be equally long, and not longer than shape "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...host_random import generator
+from ...base import integer_types
 
 
 class Sampler:
@@ -77,7 +78,7 @@ class BatchSampler(Sampler):
     def __init__(self, sampler, batch_size, last_batch="keep"):
         if last_batch not in ("keep", "discard", "rollover"):
             raise ValueError(f"BatchSampler: last_batch must be 'keep', 'discard' or 'rollover'; got {last_batch!r}")
-        if not isinstance(batch_size, int) or batch_size <= 0:
+        if not isinstance(batch_size, integer_types) or batch_size <= 0:
             raise ValueError(f"BatchSampler: batch_size must be a positive integer; got {batch_size!r}")
         self._sampler, self._batch_size, self._last_batch = sampler, batch_size, last_batch
         self._left: list = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from ... import autograd, np, npx
-from ...base import describe, did_you_mean
+from ...base import describe, did_you_mean, integer_types
 from ..block import Block, HybridBlock
 from .activations import Activation
 
@@ -20,7 +20,7 @@ class Dense(HybridBlock):
     def __init__(self, units, activation=None, use_bias=True, flatten=True, dtype="float32", weight_initializer=None,
                  bias_initializer="zeros", in_units=0, **kwargs):
         super().__init__(**kwargs)
-        if not isinstance(units, int) or units <= 0:
+        if not isinstance(units, integer_types) or units <= 0:
             raise ValueError(f"Dense: units must be a positive integer; got {describe(units)}")
         self._units, self._flatten = units, flatten
         self.weight = self.params.get("weight", shape=(units, in_units), init=weight_initializer, dtype=dtype,

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from ... import npx
-from ...base import describe
+from ...base import describe, integer_types
 from ..block import HybridBlock
 from .activations import Activation
 
 
 def window(value, dims: int, name: str) -> tuple:
     """A number or a sequence of `dims` integers as a tuple; ValueError otherwise."""
-    if isinstance(value, int):
+    if isinstance(value, integer_types):
         return (value,) * dims
     values = tuple(int(v) for v in value) if isinstance(value, (tuple, list)) else ()
     if len(values) != dims:
@@ -36,7 +36,7 @@ class _Conv(HybridBlock):
                  activation=None, use_bias=True, weight_initializer=None, bias_initializer="zeros", adj=None, **kwargs):
         super().__init__(**kwargs)
         kind = type(self).__name__
-        if not isinstance(channels, int) or channels <= 0 or channels % groups or in_channels % groups:
+        if not isinstance(channels, integer_types) or channels <= 0 or channels % groups or in_channels % groups:
             raise ValueError(f"{kind}: channels must be positive multiples of groups={groups}; got "
                              f"channels={channels}, in_channels={in_channels}")
         sizes = {name: window(value, self.dims, f"{kind}: {label}") for name, label, value in

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ... import np
+from ...base import integer_types
 from ..block import HybridBlock
 from .conv import window
 
@@ -54,7 +55,7 @@ class ReflectionPad2D(HybridBlock):
 
     def __init__(self, padding=0, **kwargs):
         super().__init__(**kwargs)
-        p = (0, 0, 0, 0, padding, padding, padding, padding) if isinstance(padding, int) else tuple(padding)
+        p = (0, 0, 0, 0, padding, padding, padding, padding) if isinstance(padding, integer_types) else tuple(padding)
         if len(p) != 8:
             raise ValueError(f"ReflectionPad2D: padding must be an integer or 8 of them; got {padding}")
         self._padding = tuple(zip(p[::2], p[1::2]))
