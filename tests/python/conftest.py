@@ -6,7 +6,9 @@ import sys
 try:
     import twibil  # noqa: F401
     collect_ignore: list = []
-except ImportError:
+except ImportError as error:
+    if error.name not in ("twibil", "twibil._core"):  # a mistake in the package must not leave its tests out
+        raise
     here = pathlib.Path(__file__).parent
     collect_ignore = [p.name for p in here.glob("test_*.py") if "import twibil" in p.read_text()
                       or "from twibil" in p.read_text()]

@@ -12,7 +12,7 @@ from ..random import seed  # noqa: F401
 
 
 def _full(batch_shape, *params):
-    batch = () if batch_shape is None else (batch_shape,) if isinstance(batch_shape, _integer_types) else tuple(batch_shape)
+    batch = (batch_shape,) if isinstance(batch_shape, _integer_types) else tuple(batch_shape or ())
     return batch + _onp.broadcast_shapes(*[getattr(p, "shape", ()) for p in params])
 
 
