@@ -4,6 +4,16 @@
 
 namespace twibil::ops {
 
+/// What all comparisons share.
+static constexpr OpDef comparison(OpDef d) {
+  d.in = kX1X2;
+  d.rule = Rule::compare;
+  d.types = kAll;
+  d.no_grad = kNoGradOfBool;
+  d.samples = samples_not_smooth(Domain::integer, Domain::integer);
+  return whole(d);
+}
+
 inline constexpr Program kEqual = record([](Expr x, Expr y) { return x == y; });
 inline constexpr Program kNotEqual = record([](Expr x, Expr y) { return x != y; });
 inline constexpr Program kLess = record([](Expr x, Expr y) { return x < y; });
@@ -11,76 +21,46 @@ inline constexpr Program kLessEqual = record([](Expr x, Expr y) { return x <= y;
 inline constexpr Program kGreater = record([](Expr x, Expr y) { return x > y; });
 inline constexpr Program kGreaterEqual = record([](Expr x, Expr y) { return x >= y; });
 
-TW_OP(equal) = whole({
+TW_OP(equal) = comparison({
     .name = "equal",
     .doc = "True where x1 equals x2.",
     .names = {"np.equal"},
-    .in = kX1X2,
     .program = &kEqual,
-    .rule = Rule::compare,
-    .types = kAll,
-    .no_grad = kNoGradOfBool,
-    .samples = samples_not_smooth(Domain::integer, Domain::integer),
 });
 
-TW_OP(not_equal) = whole({
+TW_OP(not_equal) = comparison({
     .name = "not_equal",
     .doc = "True where x1 differs from x2.",
     .names = {"np.not_equal"},
-    .in = kX1X2,
     .program = &kNotEqual,
-    .rule = Rule::compare,
-    .types = kAll,
-    .no_grad = kNoGradOfBool,
-    .samples = samples_not_smooth(Domain::integer, Domain::integer),
 });
 
-TW_OP(less) = whole({
+TW_OP(less) = comparison({
     .name = "less",
     .doc = "True where x1 is less than x2.",
     .names = {"np.less"},
-    .in = kX1X2,
     .program = &kLess,
-    .rule = Rule::compare,
-    .types = kAll,
-    .no_grad = kNoGradOfBool,
-    .samples = samples_not_smooth(Domain::integer, Domain::integer),
 });
 
-TW_OP(less_equal) = whole({
+TW_OP(less_equal) = comparison({
     .name = "less_equal",
     .doc = "True where x1 is at most x2.",
     .names = {"np.less_equal"},
-    .in = kX1X2,
     .program = &kLessEqual,
-    .rule = Rule::compare,
-    .types = kAll,
-    .no_grad = kNoGradOfBool,
-    .samples = samples_not_smooth(Domain::integer, Domain::integer),
 });
 
-TW_OP(greater) = whole({
+TW_OP(greater) = comparison({
     .name = "greater",
     .doc = "True where x1 is greater than x2.",
     .names = {"np.greater"},
-    .in = kX1X2,
     .program = &kGreater,
-    .rule = Rule::compare,
-    .types = kAll,
-    .no_grad = kNoGradOfBool,
-    .samples = samples_not_smooth(Domain::integer, Domain::integer),
 });
 
-TW_OP(greater_equal) = whole({
+TW_OP(greater_equal) = comparison({
     .name = "greater_equal",
     .doc = "True where x1 is at least x2.",
     .names = {"np.greater_equal"},
-    .in = kX1X2,
     .program = &kGreaterEqual,
-    .rule = Rule::compare,
-    .types = kAll,
-    .no_grad = kNoGradOfBool,
-    .samples = samples_not_smooth(Domain::integer, Domain::integer),
 });
 
 }  // namespace twibil::ops

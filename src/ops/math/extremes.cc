@@ -39,68 +39,60 @@ TW_OP(share_of_larger) = whole({
     .samples = {{{.in = {{{3, 4}, {3, 4}, {3, 4}}}}}},
 });
 
-TW_OP(maximum) = whole({
+/// Each operand's share of dy, where the larger one wins.
+static constexpr GradFunction kToTheLarger = grad_rule<NoAttrs>([](auto&, const Grad& g) -> Vals {
+  return {g.wants(0) ? share_of_larger(g.x(0), g.x(1), g.dy()) : Val(),
+          g.wants(1) ? share_of_larger(g.x(1), g.x(0), g.dy()) : Val()};
+});
+/// What the extremes of two arrays share.
+static constexpr OpDef extreme(OpDef d) {
+  d.in = kX1X2;
+  d.needs = X0 | X1;
+  d.inplace = kOverEither;
+  d.samples = samples_with_ties();
+  return whole(d);
+}
+
+TW_OP(maximum) = extreme({
     .name = "maximum",
     .doc = "The larger of x1 and x2; NaN if one of them is NaN.",
     .names = {"np.maximum", "nd.broadcast_maximum", "nd.maximum"},
-    .in = kX1X2,
     .program = &kMaximum,
     .types = kAll,
-    .needs = X0 | X1,
-    .grad = grad_rule<NoAttrs>([](auto&, const Grad& g) -> Vals {
-      return {g.wants(0) ? share_of_larger(g.x(0), g.x(1), g.dy()) : Val(),
-              g.wants(1) ? share_of_larger(g.x(1), g.x(0), g.dy()) : Val()};
-    }),
-    .inplace = kOverEither,
-    .samples = samples_with_ties(),
+    .grad = kToTheLarger,
 });
 
-TW_OP(minimum) = whole({
+TW_OP(minimum) = extreme({
     .name = "minimum",
     .doc = "The smaller of x1 and x2; NaN if one of them is NaN.",
     .names = {"np.minimum", "nd.broadcast_minimum", "nd.minimum"},
-    .in = kX1X2,
     .program = &kMinimum,
     .types = kAll,
-    .needs = X0 | X1,
     .grad = grad_rule<NoAttrs>([](auto&, const Grad& g) -> Vals {
       return {g.wants(0) ? share_of_larger(g.x(1), g.x(0), g.dy()) : Val(),
               g.wants(1) ? share_of_larger(g.x(0), g.x(1), g.dy()) : Val()};
     }),
-    .inplace = kOverEither,
-    .samples = samples_with_ties(),
 });
 
-TW_OP(fmax) = whole({
+TW_OP(fmax) = extreme({
     .name = "fmax",
     .doc = "The larger of x1 and x2; the other one if one of them is NaN.",
     .names = {"np.fmax"},
-    .in = kX1X2,
     .program = &kFmax,
     .types = kReals,
-    .needs = X0 | X1,
-    .grad = grad_rule<NoAttrs>([](auto&, const Grad& g) -> Vals {
-      return {g.wants(0) ? share_of_larger(g.x(0), g.x(1), g.dy()) : Val(),
-              g.wants(1) ? share_of_larger(g.x(1), g.x(0), g.dy()) : Val()};
-    }),
-    .inplace = kOverEither,
-    .samples = samples_with_ties(),
+    .grad = kToTheLarger,
 });
 
-TW_OP(fmin) = whole({
+TW_OP(fmin) = extreme({
     .name = "fmin",
     .doc = "The smaller of x1 and x2; the other one if one of them is NaN.",
     .names = {"np.fmin"},
-    .in = kX1X2,
     .program = &kFmin,
     .types = kReals,
-    .needs = X0 | X1,
     .grad = grad_rule<NoAttrs>([](auto&, const Grad& g) -> Vals {
       return {g.wants(0) ? share_of_larger(-g.x(0), -g.x(1), g.dy()) : Val(),
               g.wants(1) ? share_of_larger(-g.x(1), -g.x(0), g.dy()) : Val()};
     }),
-    .inplace = kOverEither,
-    .samples = samples_with_ties(),
 });
 
 TW_OP(pass_between) = whole({
