@@ -144,6 +144,12 @@ PyObject* attr_object(const Field& f, const void* attrs) {
     case AttrKind::real: return PyFloat_FromDouble(attr_at<double>(attrs, f));
     case AttrKind::scalar: return number(attr_at<Scalar>(attrs, f));
     case AttrKind::int_list: return shape_tuple(attr_at<IntList>(attrs, f).span());
+    case AttrKind::real_list: {
+      const auto& list = attr_at<DoubleList>(attrs, f);
+      Ref t(checked(PyTuple_New(list.size())));
+      for (int i = 0; i < list.size(); ++i) PyTuple_SET_ITEM(t.get(), i, checked(PyFloat_FromDouble(list[i])));
+      return t.leak();
+    }
     case AttrKind::maybe_integer: {
       auto& m = attr_at<Maybe<int64_t>>(attrs, f);
       return maybe(m.has, PyLong_FromLongLong(*m));

@@ -162,7 +162,7 @@ class Arguments {
       if (known[i] == key) return static_cast<int>(i);
     const char* s = PyUnicode_AsUTF8(key);  // not interned, or another spelling
     for (int i = 0; i < inputs_; ++i)
-      if (std::string_view(s) == op_.in[i].name) return i;
+      if (std::string_view(s) == op_.in[i].name || is_among(op_.in[i].renames, s)) return i;
     if (const Field* field = find_field(op_.attrs, s)) return inputs_ + static_cast<int>(field - op_.attrs.fields);
     static constexpr std::string_view kFirst[] = {"x", "a", "data", "array",
                                                   "object"};  // what callers call the first array
@@ -308,7 +308,7 @@ PyObject* get_signature(PyObject* self, void*) {
     Ref inspect(checked(PyImport_ImportModule("inspect")));
     Ref parameter(checked(PyObject_GetAttrString(inspect.get(), "Parameter")));
     Ref list(checked(PyList_New(0)));
-    bool optional = false;
+    bool optional = false, only = false;
     auto add = [&](const char* name, const char* kind, PyObject* fallback) {
       Ref how(checked(PyObject_GetAttrString(parameter.get(), kind)));
       Ref args(checked(Py_BuildValue("(sO)", name, how.get()))), keywords(checked(PyDict_New()));
@@ -321,7 +321,8 @@ PyObject* get_signature(PyObject* self, void*) {
       add(op.in[i].name, "POSITIONAL_OR_KEYWORD", op.in[i].kind == SlotKind::optional ? Py_None : nullptr);
     for (const Field& field : op.attrs.span()) {
       Ref fallback(field.required ? nullptr : checked(attr_object(field, op.attrs.defaults)));
-      add(field.name, !field.required || !optional ? "POSITIONAL_OR_KEYWORD" : "KEYWORD_ONLY", fallback.get());
+      only |= field.keyword_only || (field.required && optional);  // none by position after it
+      add(field.name, only ? "KEYWORD_ONLY" : "POSITIONAL_OR_KEYWORD", fallback.get());
     }
     add("out", "KEYWORD_ONLY", Py_None);
     return PyObject_CallMethod(inspect.get(), "Signature", "O", list.get());

@@ -8,6 +8,7 @@
 #include "files.h"
 #include "function.h"
 #include "indexing.h"
+#include "ir/apply.h"
 #include "ir/registry.h"
 #include "memory/allocator.h"
 #include "operators.h"
@@ -113,6 +114,9 @@ PyObject* empty_cache(PyObject*, PyObject*) { return PyLong_FromLongLong(trim_me
 PyObject* num_gpus(PyObject*, PyObject*) { return PyLong_FromLong(0); }
 PyObject* set_limit(PyObject*, PyObject* bytes) { TW_TRY(set_memory_limit(to_int(bytes, "limit")); Py_RETURN_NONE;) }
 
+PyObject* get_default_dtype(PyObject*, PyObject*) { TW_TRY(return dtype_object(default_float());) }
+PyObject* put_default_dtype(PyObject*, PyObject* dtype) { TW_TRY(set_default_float(to_dtype(dtype)); Py_RETURN_NONE;) }
+
 PyMethodDef functions[] = {
     {"array", as_method(make_array), METH_VARARGS | METH_KEYWORDS,
      "array(object, dtype=None, ctx=None): a new array; lists become float32 unless dtype says otherwise."},
@@ -128,6 +132,8 @@ PyMethodDef functions[] = {
     {"reset_peak_memory", reset_peak, METH_NOARGS, "Sets the peak to what is live now."},
     {"empty_cache", empty_cache, METH_NOARGS, "Gives cached memory back to the system; returns how many bytes."},
     {"num_gpus", num_gpus, METH_NOARGS, "How many GPUs this build can use: none."},
+    {"default_dtype", get_default_dtype, METH_NOARGS, "The dtype of arrays made from numbers: float32 or float64."},
+    {"set_default_dtype", put_default_dtype, METH_O, "Makes float32 or float64 the dtype of arrays made from numbers."},
     {"set_memory_limit", set_limit, METH_O, "Allocations beyond this many bytes raise MemoryError; 0: no limit."},
     {},
 };
@@ -154,6 +160,7 @@ extern "C" PyMODINIT_FUNC PyInit__core() {
     prepare_operators();
     add_methods();
     python::Ref module(checked(PyModule_Create(&definition)));
+    checked(PyModule_AddStringConstant(module.get(), "__version__", TWIBIL_VERSION));
     add_autograd(module.get());
     add_optimizer(module.get());
     install_engine_hooks();

@@ -55,6 +55,7 @@ PyObject* attrs_of(const OpDef& op) {
     put(d.get(), "kind", string(kAttrKinds[static_cast<int>(f.kind)]));
     put(d.get(), "default", string(print_attr(f, op.attrs.defaults)));
     put(d.get(), "required", PyBool_FromLong(f.required));
+    put(d.get(), "keyword_only", PyBool_FromLong(f.keyword_only));
     put(d.get(), "choices", string_or_none(f.choices));
     append(list.get(), d.leak());
   }
@@ -129,7 +130,7 @@ PyObject* describe(const OpDef& op) {
   for (Flag f : {Flag{"random", op.random}, Flag{"trains", op.trains}, Flag{"data_dependent", op.data_dependent},
                  Flag{"creates", op.creates}, Flag{"has_grad", op.grad || op.auto_grad || (op.expand && !op.no_grad)},
                  Flag{"auto_grad", op.auto_grad}, Flag{"pointwise", op.pointwise()}, Flag{"view", op.view != nullptr},
-                 Flag{"expands", op.expand != nullptr}, Flag{"variadic", op.variadic()}})
+                 Flag{"expands", op.expand != nullptr}, Flag{"variadic", op.variadic()}, Flag{"strided", op.strided}})
     put(d.get(), f.name, PyBool_FromLong(f.value));
   return d.leak();
 }

@@ -12,11 +12,13 @@ from . import initializer, image, serialization
 from . import init, npx, nd
 from . import ndarray, lr_scheduler, optimizer, metric, gluon
 from .alias import install_as_mxnet
-from .util import is_np_array, is_np_shape, np_array, np_shape, set_np, reset_np, set_np_shape, use_np  # noqa: F401
+from .util import (is_np_array, is_np_default_dtype, is_np_shape, np_array, np_default_dtype, np_shape,  # noqa: F401
+                   reset_np, set_np, set_np_shape, use_np, use_np_array, use_np_default_dtype, use_np_shape)
 
+numpy, numpy_extension = np, npx  # MXNet's long names
 waitall = _core.waitall
 rnd = random
-__version__ = "0.1.0"  # as in pyproject.toml and CMakeLists.txt
+__version__ = _core.__version__
 
 __all__ = ["np", "npx", "nd", "ndarray", "autograd", "gluon", "init", "initializer", "optimizer", "lr_scheduler",
            "metric", "random", "image", "context", "device", "util", "base", "serialization", "cpu", "gpu",

@@ -8,6 +8,13 @@ import importlib.machinery
 import sys
 
 _PACKAGE = __name__.rpartition(".")[0]
+_LONG_NAMES = {"numpy": "np", "numpy_extension": "npx"}  # MXNet's files, whose short names are attributes
+
+
+def _real(rest: str) -> str:
+    """The module here that `mxnet` + `rest` means: '.numpy.random' is twibil.np.random."""
+    first, dot, more = rest[1:].partition(".")
+    return _PACKAGE + rest[:1] + _LONG_NAMES.get(first, first) + dot + more
 
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
@@ -19,7 +26,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def find_spec(self, fullname, path=None, target=None):
         if fullname != self.alias and not fullname.startswith(self.alias + "."):
             return None
-        real = _PACKAGE + fullname[len(self.alias):]
+        real = _real(fullname[len(self.alias):])
         try:
             module = importlib.import_module(real)
         except ModuleNotFoundError as error:

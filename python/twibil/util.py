@@ -2,7 +2,8 @@
 """NumPy-semantics switches (`set_np` and friends) and other small tools of MXNet's `util` module.
 
 Arrays of this package always follow NumPy's rules (zero-size and zero-dimensional shapes included), so the switches
-only steer what `is_np_array()` and `is_np_shape()` report to code that asks; `dtype=True` changes the default dtype."""
+of shapes and arrays only steer what `is_np_array()` and `is_np_shape()` report to code that asks, in this thread. The
+switch of dtypes changes the default dtype, in the whole process, as in MXNet 2."""
 from __future__ import annotations
 
 import functools
@@ -12,22 +13,21 @@ from typing import Any
 
 from . import _core
 
-_SWITCHES = ("shape", "array", "dtype")
-
 
 class _State(threading.local):
     shape = True
     array = True
-    dtype = False
 
 
 _state = _State()
 
 
 def _set(name: str, on: bool) -> bool:
+    if name == "dtype":
+        previous = is_np_default_dtype()
+        _core.set_default_dtype("float64" if on else "float32")
+        return previous
     previous = getattr(_state, name)
-    if name == "dtype" and on:
-        raise NotImplementedError("set_np: a float64 default dtype does not exist in this version; pass dtype=")
     setattr(_state, name, bool(on))
     return previous
 
@@ -35,7 +35,9 @@ def _set(name: str, on: bool) -> bool:
 def set_np(shape: bool = True, array: bool = True, dtype: bool = False) -> None:
     """Declares NumPy semantics; `dtype=True` also makes float64 the default dtype of new arrays (else float32).
 
-    `array=True` needs `shape=True`, as in MXNet: otherwise ValueError."""
+    dtype: what has no dtype of its own becomes float64: lists, Python numbers, random numbers, means and quotients of
+    integers; `arange` and `full` of integers become int64. int32 + float32 stays float32. The layers of `gluon` keep
+    their `dtype` argument, float32. `array=True` needs `shape=True`, as in MXNet: otherwise ValueError."""
     if array and not shape:
         raise ValueError("set_np: NumPy arrays need NumPy shapes; got array=True with shape=False")
     _set("shape", shape), _set("array", array), _set("dtype", dtype)
@@ -57,8 +59,8 @@ def is_np_array() -> bool:
 
 
 def is_np_default_dtype() -> bool:
-    """Whether float64 is the default dtype of new arrays in this thread."""
-    return _state.dtype
+    """Whether float64 is the default dtype of new arrays."""
+    return _core.default_dtype() == "float64"
 
 
 def set_np_shape(active: bool) -> bool:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/apply.h"
 
+#include <atomic>
 #include <vector>
 
 #include "ir/modes.h"
@@ -10,7 +11,17 @@ namespace twibil {
 constinit thread_local Modes modes;
 ApplyFunction apply_hook = nullptr;
 
-DType default_float() { return DType::float32; }
+static std::atomic<DType> chosen_float = DType::float32;
+
+DType default_float() { return chosen_float.load(std::memory_order_relaxed); }
+void set_default_float(DType t) {
+  TW_CHECK(t == DType::float32 || t == DType::float64, type, "the default dtype must be float32 or float64; got ", t);
+  chosen_float.store(t, std::memory_order_relaxed);
+}
+DType default_dtype(const Scalar& s) {
+  if (s.is_boolean()) return DType::bool_;
+  return !s.is_real() && default_float() == DType::float64 ? DType::int64 : default_float();
+}
 
 static Vals collect(const OpDef& op, Value** out) {
   Vals result;

@@ -18,7 +18,11 @@ requires(!std::is_pointer_v<A>) Val apply(const OpDef& op, const A& attrs, std::
 }
 inline Val apply(const OpDef& op, std::initializer_list<Val> in) { return apply(op, op.attrs.defaults, in); }
 
-/// Reads the default float and other process-wide rules.
+/// The dtype of new arrays and of results that no input decides, the same in the whole process: float32, or float64
+/// after set_default_float(float64), which is NumPy's rule.
 DType default_float();
+void set_default_float(DType t);  // a type error for others
+/// The dtype of an array that is made from numbers: bool for a bool; int64 for an integer where NumPy's rule holds.
+DType default_dtype(const Scalar& s);
 
 }  // namespace twibil

@@ -201,15 +201,17 @@ void parse_attr(const Field& f, void* a, std::string_view s) {
   }
 }
 
-const Field* find_field(const AttrSchema& schema, std::string_view name) {
-  for (const Field& f : schema.span()) {
-    if (name == f.name) return &f;
-    for (std::string_view words = f.renames ? f.renames : ""; !words.empty();) {
-      size_t blank = words.find(' ');
-      if (words.substr(0, blank) == name) return &f;
-      words = blank == std::string_view::npos ? std::string_view() : words.substr(blank + 1);
-    }
+bool is_among(const char* words, std::string_view name) {
+  for (std::string_view rest = words ? words : ""; !rest.empty();) {
+    size_t blank = rest.find(' ');
+    if (rest.substr(0, blank) == name) return true;
+    rest = blank == std::string_view::npos ? std::string_view() : rest.substr(blank + 1);
   }
+  return false;
+}
+const Field* find_field(const AttrSchema& schema, std::string_view name) {
+  for (const Field& f : schema.span())
+    if (name == f.name || is_among(f.renames, name)) return &f;
   return nullptr;
 }
 

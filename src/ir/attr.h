@@ -144,6 +144,8 @@ std::string print_attr(const Field& field, const void* attrs);
 void parse_attr(const Field& field, void* attrs, std::string_view text);
 /// Position of `word` in "max|avg|sum"; a value error lists the words otherwise.
 int find_choice(const Field& field, std::string_view word);
+/// Whether `name` is one of the words, which are separated by blanks; null holds none.
+bool is_among(const char* words, std::string_view name);
 /// Finds a field by name or rename; null when there is none.
 const Field* find_field(const AttrSchema& schema, std::string_view name);
 

@@ -32,6 +32,7 @@ struct Slot {
   const char* name = nullptr;
   SlotKind kind = SlotKind::required;
   const char* doc = nullptr;
+  const char* renames = nullptr;  // other keywords, separated by blanks ("min amin")
 };
 
 /// What a kernel sees of an array.

@@ -109,6 +109,8 @@ void prepare_outputs(const OpDef& op, const Inputs& in, SigsOut sigs, Value** ou
 }
 
 void check_given(const OpDef& op, const Value& out, const Sig& sig) {
+  TW_CHECK(!op.data_dependent, value, op.name,
+           ": out cannot be given, as the size of the result is known only once it is computed");
   TW_CHECK(std::ranges::equal(out.shape(), sig.shape.span()), value, op.name, ": out must have shape ", sig.shape,
            "; got ", out.shape());
   bool lossy = (is_floating(sig.dtype) && !is_floating(out.dtype())) ||

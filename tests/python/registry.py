@@ -104,7 +104,7 @@ def dtype_of_input(op, sample, i, dtype):
         return dtype
     domains = [s[1] if s else None for s in sample["inputs"]]
     if domains[i] == "index" and any(d not in ("index", None) for d in domains):
-        return "int32"
+        return "int32" if op["names"] else "int64"  # what operators hand to the parts of their gradients
     if domains[i] == "boolean" and any(d not in ("boolean", None) for d in domains):
         return "bool"
     return dtype
@@ -182,9 +182,13 @@ def call(op, arrays, attrs="", training=False):
     return _core.call_operator(op["name"], list(arrays), attrs, training=training)
 
 
-def is_public(op) -> bool:
-    """Parts of gradients are not: they trust their one caller with shapes and dtypes."""
-    return bool(op["names"])
+def function_of(op):
+    """The operator as a Python function: by its first public name that is no method, else by its own."""
+    for name in op["names"]:
+        space, _, short = name.rpartition(".")
+        if space != "ndarray":
+            return _core.functions(space)[short]
+    return _core.operators()[op["name"]]
 
 
 def is_pure(op) -> bool:

@@ -20,7 +20,11 @@ from mxnet import autograd, context, gluon, image, init, np, npx
 from mxnet.gluon import nn, rnn
 from mxnet.gluon.data.vision import transforms
 from mxnet.gluon.data.dataloader import DataLoader
+from mxnet.numpy.random import multinomial
+import mxnet.numpy, mxnet.numpy_extension as extension, mxnet.numpy.linalg as linalg
 import importlib
+assert mxnet.numpy is np and extension is npx and linalg is np.linalg and multinomial is np.random.multinomial
+assert mx.numpy is np and np.__name__ == 'twibil.np' and np.__spec__.name == 'twibil.np'
 assert mxnet is mx and np is mx.np and t is transforms and DataLoader is mx.gluon.data.DataLoader
 assert importlib.import_module('mxnet.lr_scheduler') is mx.lr_scheduler
 assert mx.gluon.__spec__.name == 'twibil.gluon' and mx.gluon.__name__ == 'twibil.gluon'

@@ -69,8 +69,12 @@ def expected_dtype(op, dtype):
     return dtype
 
 
+# Take float32 statistics beside halves; test_operators_gradient.py has them.
+FLOAT32_BESIDE_HALVES = {"batch_norm_grad", "layer_norm_grad"}
+
+
 def dtypes_of(op):
-    dtypes = list(op["dtypes"])
+    dtypes = [t for t in op["dtypes"] if not (op["name"] in FLOAT32_BESIDE_HALVES and t in ("float16", "bfloat16"))]
     if op["rule"] == "floating":
         dtypes = ["bool", "int8", "uint8", "int32", "int64"] + dtypes
     if op["rule"] == "arithmetic" and "bool" not in dtypes:
@@ -147,7 +151,7 @@ def cases_of(op, dtype):
         yield sample, BEYOND_L2, ("transposed", "stepped")
 
 
-@pytest.mark.parametrize("op", [op for op in reg.OPERATORS if reg.is_pure(op) and (op["pointwise"] or reg.is_public(op))], ids=lambda op: op["name"])
+@pytest.mark.parametrize("op", [op for op in reg.OPERATORS if reg.is_pure(op)], ids=lambda op: op["name"])
 def test_forward(op):
     failures: list[str] = []
     reference = reference_of(op)
@@ -194,8 +198,6 @@ POINTWISE = [op for op in reg.OPERATORS if op["pointwise"] and reg.is_pure(op)]
 
 @pytest.mark.parametrize("op", POINTWISE, ids=lambda op: op["name"])
 def test_result_dtype(op):
-    if not op["samples"]:
-        pytest.skip("no sample")
     for dtype in dtypes_of(op):
         reg.count("result dtype")
         values = reg.sample_values(op, op["samples"][0], dtype)
@@ -241,11 +243,8 @@ def test_python_scalars_are_weak(op):
 @pytest.mark.parametrize("op", POINTWISE, ids=lambda op: op["name"])
 def test_out_may_be_an_input(op):
     """f(x, out=x) gives what f(x) gives, in every layout."""
-    if not op["samples"] or not op["names"]:
-        pytest.skip("has no public name")
     dtype = "float32" if "float32" in op["dtypes"] else op["dtypes"][-1]
-    space, _, short = op["names"][0].partition(".")
-    function = reg._core.functions(space)[short]
+    function = reg.function_of(op)
     sample = op["samples"][0]
     keywords = parse_attrs(sample["attrs"])
     for layout in reg.LAYOUT_NAMES:

@@ -198,3 +198,29 @@ def test_layouts_give_the_same_gradient(op):
                 if (a is None) != (b is None) or (a is not None and not np.allclose(a.asnumpy(), b.asnumpy(), rtol=1e-9, atol=1e-9, equal_nan=True)):
                     failures.append(f"{op['name']}({p.attrs}) {layout} by input {i}")
     assert not failures, reg.report(failures)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("name", ["layer_norm", "batch_norm"])
+def test_halves_get_the_gradient_of_float32(name, dtype):
+    """Where statistics are kept in float32 beside halves: within the rounding of the half's inputs and results."""
+    op = reg.BY_NAME[name]
+    p = Problem(op, op["samples"][0], "float32", training=True)
+    p.values = [v if v is None else reg.round_to(v, dtype).astype("float32") for v in p.values]
+    _, want = p.gradients(p.values)
+    variables = [reg.array(v, "float32").astype(dtype) if i in p.wrt else reg.array(v) for i, v in enumerate(p.values)]
+    for i in p.wrt:
+        variables[i].attach_grad()
+    before = reg._core.set_recording(True)
+    try:
+        y = reg._core.call_operator(name, variables, p.attrs, training=True)[0]
+        head = (y.astype("float32") * reg.array(p.weights[0])).sum()
+    finally:
+        reg._core.set_recording(before)
+    reg._core.backward([head])
+    for i, g in zip(p.wrt, want):
+        reg.count("first order", g.size)
+        got = variables[i].grad
+        assert str(got.dtype) == dtype
+        np.testing.assert_allclose(got.asnumpy().astype("float32"), g.asnumpy(), rtol=8 * reg.EPSILON[dtype],
+                                   atol=8 * reg.EPSILON[dtype] * max(1, float(abs(g.asnumpy()).max())))

@@ -10,8 +10,9 @@ import registry as reg
 
 
 def gradients(name, *inputs, attrs="", dtype="float64"):
-    arrays = [reg.array(np.asarray(x, dtype)) for x in inputs]
-    for a in arrays:
+    arrays = [None if x is None else reg.array(np.asarray(x, dtype)) for x in inputs]
+    given = [a for a in arrays if a is not None]
+    for a in given:
         a.attach_grad()
     before = reg._core.set_recording(True)
     try:
@@ -19,8 +20,8 @@ def gradients(name, *inputs, attrs="", dtype="float64"):
     finally:
         reg._core.set_recording(before)
     reg._core.backward([y])
-    reg.count("kinks", sum(a.size for a in arrays))
-    return [a.grad.asnumpy() for a in arrays]
+    reg.count("kinks", sum(a.size for a in given))
+    return [None if a is None else a.grad.asnumpy() for a in arrays]
 
 
 INF, NAN = math.inf, math.nan
@@ -47,9 +48,10 @@ CASES = [
     ("minimum", "", [[1, 2, 3], [1, 3, 2]], [[0.5, 1, 0], [0.5, 0, 1]]),
     ("fmax", "", [[1, NAN, 3], [1, 3, NAN]], [[0.5, 0, 1], [0.5, 1, 0]]),
     ("fmin", "", [[1, NAN, 3], [1, 3, NAN]], [[0.5, 0, 1], [0.5, 1, 0]]),
-    ("clip", "a_min=-1.0, a_max=2.0", [[-2, -1, 0, 2, 3]], [[0, 1, 1, 1, 0]]),
-    ("clip", "a_min=0", [[-2, 0, 1]], [[0, 1, 1]]),
-    ("clip", "a_max=0", [[-2, 0, 1]], [[1, 1, 0]]),
+    ("clip", "", [[-2, -1, 0, 2, 3], -1.0, 2.0], [[0, 1, 1, 1, 0], 1, 1]),
+    ("clip", "", [[-2, 0, 1], 0], [[0, 1, 1], 1]),
+    ("clip", "", [[-2, 0, 1], None, 0], [[1, 1, 0], None, 1]),
+    ("clip", "", [[-2, 0, 5], [1, 1, 1], [0, 2, 3]], [[0, 0, 0], [0, 1, 0], [1, 0, 1]]),
     ("power", "", [[0, 0, 0, -2], [2, 1, 0, 3]], [[0, 1, 0, 12], [0, 0, 0, 0]]),
     ("float_power", "", [[0, 2], [2, 3]], [[0, 12], [0, 8 * math.log(2)]]),
     ("hypot", "", [[0, 3], [0, 4]], [[0, 0.6], [0, 0.8]]),
@@ -69,6 +71,8 @@ CASES = [
 def test_gradient(name, attrs, inputs, want):
     got = gradients(name, *inputs, attrs=attrs)
     for g, w in zip(got, want):
+        if w is None:
+            continue
         np.testing.assert_allclose(g, w, rtol=1e-12, atol=1e-12)
 
 
@@ -109,7 +113,7 @@ SPECIAL = [
     ("log", [[0, -1, INF]], [-INF, NAN, INF]),
     ("arccosh", [[0.5, 1]], [NAN, 0]),
     ("erfinv", [[-1, 1, 2, 0]], [-INF, INF, NAN, 0]),
-    ("gamma", [[1, 5, 0.5, 171]], [1, 24, math.sqrt(math.pi), math.gamma(171)]),
+    ("gamma", [[1, 5, 0.5, 35]], [1, 24, math.sqrt(math.pi), math.gamma(35)]),
     ("softsign", [[-3, 0]], [-0.75, 0]),
 ]
 
@@ -117,11 +121,14 @@ SPECIAL = [
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name, inputs, want", SPECIAL, ids=lambda v: v if isinstance(v, str) else "")
 def test_special_values(name, inputs, want, dtype):
-    if dtype == "float32" and name == "gamma":
-        pytest.skip("171! does not fit float32")
     got = reg._core.call_operator(name, [reg.array(np.asarray(x, dtype)) for x in inputs])[0].asnumpy()
     reg.count("special values", len(want))
     np.testing.assert_allclose(got.astype(float), np.asarray(want, float), rtol=1e-6 if dtype == "float32" else 1e-13)
+
+
+def test_gamma_at_the_edge_of_float64():
+    got = reg._core.call_operator("gamma", [reg.array(np.array([171.0, 172.0]))])[0].asnumpy()
+    np.testing.assert_allclose(got, [math.gamma(171), INF], rtol=1e-13)
 
 
 def test_nan_to_num_takes_the_limits_of_the_dtype():
@@ -138,6 +145,6 @@ def test_round_of_integers():
 
 def test_clip_of_integers_by_floats_is_float():
     x = reg.array(np.array([0, 1, 5], "int32"))
-    got = reg._core.call_operator("clip", [x], "a_min=0.5, a_max=2.5")[0]
+    got = reg._core.call_operator("clip", [x, 0.5, 2.5])[0]
     assert str(got.dtype) == "float32"
     np.testing.assert_array_equal(got.asnumpy(), [0.5, 1, 2.5])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .. import np, npx
 from ..base import integer_types
+from ..np._arguments import as_array
 
 Flatten = flatten = npx.batch_flatten
 BlockGrad = stop_gradient = npx.stop_gradient
@@ -129,6 +130,27 @@ def _at(old: tuple, place: int) -> int:
     if place >= len(old):
         raise ValueError(f"reshape: the codes need more axes than shape {list(old)} has")
     return old[place]
+
+
+def where(condition, x, y):
+    """`x` where the condition is not zero, else `y`; a condition of one dimension chooses whole rows.
+
+    ValueError where there are not as many conditions as rows."""
+    condition, x, y = as_array(condition), as_array(x), as_array(y)
+    if condition.ndim == 1 and x.ndim > 1:
+        if condition.shape[0] != x.shape[0]:
+            raise ValueError(f"where: a condition of one dimension needs as many elements as x has rows; got "
+                             f"{condition.shape[0]} for shape {list(x.shape)}")
+        condition = condition.reshape((-1,) + (1,) * (x.ndim - 1))
+    return np.where(condition, x, y)
+
+
+def take(a, indices, axis=0, mode="clip"):
+    """The elements of `a` at indices along `axis`.
+
+    mode: what happens to an index outside: 'clip' takes the nearest end, negative ones the first; 'wrap' counts around;
+    'raise' is an IndexError, and negative ones count from the end."""
+    return np.take(a, indices, axis=axis, mode=mode)
 
 
 def broadcast_axis(data, axis=(), size=()):

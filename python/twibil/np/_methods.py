@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from .. import _core
 
+OWN = ("flatten", "ravel", "argsort", "reshape_view")  # written below
+FROM_NP = ("sort", "dot", "nonzero", "split", "diff", "ptp", "trace", "zeros_like", "ones_like", "moveaxis")
+FROM_NPX = ("norm", "one_hot", "pick", "topk", "softmax", "log_softmax", "slice_axis", "slice_like", "broadcast_like")
+
 
 def _from_np(name):
     """A method that is the function of `mx.np` of this name."""
@@ -46,9 +50,5 @@ def reshape_view(self, *shape):
 
 def install() -> None:
     """Gives the array type its Python methods."""
-    own = {f.__name__: f for f in (flatten, ravel, argsort, reshape_view)}
-    own.update((n, _from_np(n)) for n in ("sort", "dot", "nonzero", "split", "diff", "ptp", "trace", "zeros_like",
-                                           "ones_like", "moveaxis"))
-    own.update((n, _from_npx(n)) for n in ("norm", "one_hot", "pick", "topk", "softmax", "log_softmax", "slice_axis",
-                                            "slice_like", "broadcast_like"))
-    _core.add_methods(own)
+    _core.add_methods({**{n: globals()[n] for n in OWN}, **{n: _from_np(n) for n in FROM_NP},
+                       **{n: _from_npx(n) for n in FROM_NPX}})

@@ -14,7 +14,7 @@ from ..registry import functions as _functions
 __all__ = ["array", "asarray", "ascontiguousarray", "copy", "split", "array_split", "hsplit", "vsplit", "dsplit",
            "meshgrid", "broadcast_arrays", "indices", "ix_", "linspace", "where", "genfromtxt", "shape", "ndim",
            "size", "result_type", "promote_types", "can_cast", "may_share_memory", "shares_memory", "set_printoptions",
-           "load", "save", "savez"]
+           "get_printoptions", "printoptions", "load", "save", "savez"]
 
 
 def array(object, dtype=None, ctx=None, device=None):
@@ -226,9 +226,19 @@ def may_share_memory(a, b, max_work=None):
 shares_memory = may_share_memory
 
 
-def set_printoptions(**kwargs):
-    """Printing options; arrays print as NumPy's, so NumPy's options are set."""
-    onp.set_printoptions(**kwargs)
+def set_printoptions(*args, **kwargs):
+    """Printing options; arrays print as NumPy's, so NumPy's options are set, with its arguments."""
+    onp.set_printoptions(*args, **kwargs)
+
+
+def get_printoptions():
+    """The printing options now, by name."""
+    return onp.get_printoptions()
+
+
+def printoptions(*args, **kwargs):
+    """Printing options inside a `with`."""
+    return onp.printoptions(*args, **kwargs)
 
 
 def save(file, arr):

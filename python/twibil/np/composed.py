@@ -277,18 +277,18 @@ def trace(a, offset=0, axis1=0, axis2=1):
 
 def identity(n, dtype=None, ctx=None):
     """The n x n identity matrix."""
-    return _core.array(onp.eye(n), dtype=dtype or "float32", ctx=ctx)
+    return _core.array(onp.eye(n), dtype=dtype or _core.default_dtype(), ctx=ctx)
 
 
 def tri(N, M=None, k=0, dtype=None, ctx=None):
     """Ones at and below the k-th diagonal, zeros above."""
-    return _core.array(onp.tri(N, M, k), dtype=dtype or "float32", ctx=ctx)
+    return _core.array(onp.tri(N, M, k), dtype=dtype or _core.default_dtype(), ctx=ctx)
 
 
 def logspace(start, stop, num=50, endpoint=True, base=10.0, dtype=None, ctx=None):
     """`num` values from base**start to base**stop, evenly spaced in the exponent."""
     values = onp.logspace(_host(start), _host(stop), num, endpoint, _host(base))
-    return _core.array(values, dtype=dtype or "float32", ctx=ctx)
+    return _core.array(values, dtype=dtype or _core.default_dtype(), ctx=ctx)
 
 
 def isclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):

@@ -42,7 +42,7 @@ def _array(x):
 
 
 def uniform(low=0.0, high=1.0, size=None, dtype=None, ctx=None, device=None, out=None):
-    """Samples evenly distributed over [low, high), float32 by default."""
+    """Samples evenly distributed over [low, high), of the default dtype."""
     if _is_array(low) or _is_array(high):
         low, high = _array(low), _array(high)
         return _finish(low + (high - low) * _samplers["uniform"](0.0, 1.0, size=_shape(size, low, high)), dtype, out)
@@ -50,7 +50,7 @@ def uniform(low=0.0, high=1.0, size=None, dtype=None, ctx=None, device=None, out
 
 
 def normal(loc=0.0, scale=1.0, size=None, dtype=None, ctx=None, device=None, out=None):
-    """Normal samples with mean `loc` and deviation `scale`, float32 by default. ValueError for a negative scale."""
+    """Normal samples with mean `loc` and deviation `scale`, of the default dtype. ValueError for a negative scale."""
     if _is_array(loc) or _is_array(scale):
         loc, scale = _array(loc), _array(scale)
         if isinstance(scale, _core.ndarray) and scale.size and float(scale.min()) < 0:

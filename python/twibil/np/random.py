@@ -23,12 +23,12 @@ def seed(seed=None, ctx="all"):
 
 
 def rand(*size, **kwargs):
-    """Uniform samples in [0, 1) of shape `size`, float32 by default."""
+    """Uniform samples in [0, 1) of shape `size`, of the default dtype."""
     return uniform(0.0, 1.0, size=size, **kwargs)
 
 
 def randn(*size, **kwargs):
-    """Standard normal samples of shape `size`, float32 by default."""
+    """Standard normal samples of shape `size`, of the default dtype."""
     return normal(0.0, 1.0, size=size, **kwargs)
 
 
@@ -106,10 +106,10 @@ def multinomial(n, pvals, size=None, ctx=None, device=None):
 
 
 def bernoulli(prob=0.5, size=None, dtype=None, ctx=None, device=None):
-    """1 with probability `prob`, else 0; float32 by default."""
+    """1 with probability `prob`, else 0; of the default dtype."""
     _check_device(ctx, device)
     if isinstance(prob, _core.ndarray):
-        return (uniform(size=prob.shape if size is None else size) < prob).astype(dtype or "float32")
+        return (uniform(size=prob.shape if size is None else size) < prob).astype(dtype or _core.default_dtype())
     return _npx["random_bernoulli"](float(prob), size=size, dtype=dtype)
 
 

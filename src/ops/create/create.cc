@@ -38,7 +38,7 @@ void fill_all(Call& c, const Scalar& value) {
   kernels::fill(c.out[0].dtype, c.out[0].shape(), c.out[0].data, Strides(c.out[0]), value);
 }
 
-DType dtype_of_scalar(const Scalar& s) { return s.is_boolean() ? DType::bool_ : default_float(); }
+constexpr const char* kDTypeDoc = "dtype of the result; None: float32, or float64 after set_np(dtype=True).";
 
 /// How many steps lead from start to stop, never negative.
 int64_t arange_count(const ArangeAttrs& a) {
@@ -49,6 +49,11 @@ int64_t arange_count(const ArangeAttrs& a) {
   TW_CHECK(std::isfinite(n) && n < 9e18, value, "arange: from ", start, " to ", stop, " by ", step,
            " is not a size that fits 64 bits");
   return n > 0 ? static_cast<int64_t>(n) : 0;
+}
+
+DType arange_dtype(const ArangeAttrs& a) {
+  bool real = a.start.is_real() || a.step.is_real() || (a.stop && (*a.stop).is_real());
+  return default_dtype(real ? Scalar(0.0) : Scalar(0));
 }
 
 /// out[i] = value(i) in double, or exactly for integers.
@@ -66,7 +71,7 @@ template <class F> void generate(Call& c, F value) {
 
 inline constexpr Field kCreateFields[] = {
     TW_ATTR(CreateAttrs, shape, "Sizes of the result.", .required = true),
-    TW_ATTR(CreateAttrs, dtype, "dtype of the result; float32 when None."),
+    TW_ATTR(CreateAttrs, dtype, kDTypeDoc),
 };
 inline constexpr auto kCreateInfer = infer_rule<CreateAttrs>([](auto& a, SigsIn, SigsOut out) {
   out[0] = {Shape(a.shape.span()), a.dtype.value_or(default_float())};
@@ -101,7 +106,8 @@ TW_OP(ones) = whole({
 inline constexpr Field kFullFields[] = {
     TW_ATTR(FullAttrs, shape, "Sizes of the result.", .required = true),
     TW_ATTR(FullAttrs, fill_value, "The number in every element.", .required = true, .renames = "val"),
-    TW_ATTR(FullAttrs, dtype, "dtype of the result; None: bool for a bool, else float32."),
+    TW_ATTR(FullAttrs, dtype,
+            "dtype of the result; None: bool for a bool, else float32, or after set_np(dtype=True) int64 or float64."),
 };
 TW_OP(full) = whole({
     .name = "full",
@@ -109,7 +115,7 @@ TW_OP(full) = whole({
     .names = {"np.full", "nd.full"},
     .attrs = schema<FullAttrs>(kFullFields),
     .infer = infer_rule<FullAttrs>([](auto& a, SigsIn, SigsOut out) {
-      out[0] = {Shape(a.shape.span()), a.dtype.value_or(dtype_of_scalar(a.fill_value))};
+      out[0] = {Shape(a.shape.span()), a.dtype.value_or(default_dtype(a.fill_value))};
     }),
     .types = kAll,
     .kernel = cpu_rule<FullAttrs>([](auto& a, Call& c) { fill_all(c, a.fill_value); }),
@@ -146,7 +152,8 @@ inline constexpr Field kArangeFields[] = {
     TW_ATTR(ArangeAttrs, start, "First number; the end when stop is None.", .required = true),
     TW_ATTR(ArangeAttrs, stop, "End, not included."),
     TW_ATTR(ArangeAttrs, step, "Distance of the numbers."),
-    TW_ATTR(ArangeAttrs, dtype, "dtype of the result; float32 when None."),
+    TW_ATTR(ArangeAttrs, dtype,
+            "dtype of the result; None: float32, or after set_np(dtype=True) int64 for integers and else float64."),
 };
 TW_OP(arange) = whole({
     .name = "arange",
@@ -154,7 +161,7 @@ TW_OP(arange) = whole({
     .names = {"np.arange", "nd.arange"},
     .attrs = schema<ArangeAttrs>(kArangeFields),
     .infer = infer_rule<ArangeAttrs>([](auto& a, SigsIn, SigsOut out) {
-      out[0] = {Shape{arange_count(a)}, a.dtype.value_or(default_float())};
+      out[0] = {Shape{arange_count(a)}, a.dtype.value_or(arange_dtype(a))};
     }),
     .types = kReals,
     .kernel = cpu_rule<ArangeAttrs>([](auto& a, Call& c) {
@@ -173,7 +180,7 @@ inline constexpr Field kLinspaceFields[] = {
     TW_ATTR(LinspaceAttrs, stop, "Last number.", .required = true),
     TW_ATTR(LinspaceAttrs, num, "How many numbers."),
     TW_ATTR(LinspaceAttrs, endpoint, "Whether stop is among them."),
-    TW_ATTR(LinspaceAttrs, dtype, "dtype of the result; float32 when None."),
+    TW_ATTR(LinspaceAttrs, dtype, kDTypeDoc),
 };
 TW_OP(linspace) = whole({
     .name = "linspace",
@@ -205,7 +212,7 @@ inline constexpr Field kEyeFields[] = {
     TW_ATTR(EyeAttrs, N, "Number of rows.", .required = true),
     TW_ATTR(EyeAttrs, M, "Number of columns; N when None."),
     TW_ATTR(EyeAttrs, k, "Which diagonal holds the ones; positive: above the main one."),
-    TW_ATTR(EyeAttrs, dtype, "dtype of the result; float32 when None."),
+    TW_ATTR(EyeAttrs, dtype, kDTypeDoc),
 };
 TW_OP(eye) = whole({
     .name = "eye",

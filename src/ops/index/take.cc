@@ -310,10 +310,10 @@ TW_OP(gather_nd_grad) = whole({
     .samples = {{{.in = {{{5, 3}, {4, 4, 3}, {{2, 5}, Domain::index, 4}}}}}},
 });
 
-inline constexpr Field kOneHotFields[] = {TW_ATTR(OneHotAttrs, depth, "Number of classes.", .required = true),
-                                          TW_ATTR(OneHotAttrs, on_value, "Value at the index."),
-                                          TW_ATTR(OneHotAttrs, off_value, "Value elsewhere."),
-                                          TW_ATTR(OneHotAttrs, dtype, "dtype of the result; float32 when None.")};
+inline constexpr Field kOneHotFields[] = {
+    TW_ATTR(OneHotAttrs, depth, "Number of classes.", .required = true),
+    TW_ATTR(OneHotAttrs, on_value, "Value at the index."), TW_ATTR(OneHotAttrs, off_value, "Value elsewhere."),
+    TW_ATTR(OneHotAttrs, dtype, "dtype of the result; None: float32, or float64 after set_np(dtype=True).")};
 TW_OP(one_hot) = whole({
     .name = "one_hot",
     .doc = "For each index a row with on_value at its place; an index outside gives a row of off_value.",

@@ -127,39 +127,35 @@ TW_OP(clamp) = whole({
     .samples = {{{.in = {{{3, 4}, {{3, 4}, Domain::unit}, {{3, 4}, Domain::above_one}}}}}},
 });
 
-struct ClipAttrs {
-  Maybe<Scalar> a_min, a_max;
-};
-inline constexpr Field kClipFields[] = {
-    TW_ATTR(ClipAttrs, a_min, "Lower bound; None: there is none.", .renames = "min"),
-    TW_ATTR(ClipAttrs, a_max, "Upper bound; None: there is none.", .renames = "max"),
-};
-
-static Val weak(const Scalar& s) {
-  return s.is_boolean() ? Val::adopt(new_weak_bool(s.integer != 0)) : s.is_real() ? Val(s.real) : Val(s.integer);
-}
-
 // One bound alone: where there is a gradient, an infinite other one keeps the gradient of clip at the bound.
-static Val clip(const Val& x, const ClipAttrs& a) {
+static Val clip(const Val& x, const Val& low, const Val& high) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  if (!a.a_min && !a.a_max) return copy(x);
-  if (!is_floating(x->dtype()) && !a.a_min) return minimum(x, weak(*a.a_max));
-  if (!is_floating(x->dtype()) && !a.a_max) return maximum(x, weak(*a.a_min));
-  return apply(op_clamp, {x, a.a_min ? weak(*a.a_min) : Val(-kInfinity), a.a_max ? weak(*a.a_max) : Val(kInfinity)});
+  if (!low && !high) return copy(x);
+  if (!is_floating(x->dtype()) && !low) return minimum(x, high);
+  if (!is_floating(x->dtype()) && !high) return maximum(x, low);
+  return apply(op_clamp, {x, low ? low : Val(-kInfinity), high ? high : Val(kInfinity)});
 }
 
 TW_OP(clip) = whole({
     .name = "clip",
     .doc = "The number between a_min and a_max nearest to each element. The gradient passes at the bounds themselves.",
     .names = {"np.clip", "ndarray.clip", "nd.clip"},
-    .attrs = schema<ClipAttrs>(kClipFields),
-    .in = {{{.name = "a"}}},
+    .in = {{{.name = "a"},
+            {.name = "a_min", .kind = SlotKind::optional, .doc = "Lower bound; None: there is none.", .renames = "min"},
+            {.name = "a_max",
+             .kind = SlotKind::optional,
+             .doc = "Upper bound; None: there is none. Where it is below a_min, the result is a_max.",
+             .renames = "max"}}},
     .types = kReals,
-    .expand = expand_rule<ClipAttrs>([](auto& a, auto in) -> Vals { return {clip(in[0], a)}; }),
-    .samples = {{{.in = {{{3, 4}}}, .attrs = "a_min=-0.513, a_max=0.749"},
-                 {.in = {{{3, 4}}}, .attrs = "a_min=0.0", .smooth = false},
-                 {.in = {{{3, 4}}}, .attrs = "a_max=1.0", .smooth = false},
-                 {.in = {{{3, 4}}}, .smooth = false}}},
+    .expand = expand_rule<NoAttrs>([](auto&, std::span<const Val> in) -> Vals {
+      return {clip(in[0], in.size() > 1 ? in[1] : Val(), in.size() > 2 ? in[2] : Val())};
+    }),
+    .samples = {{{.in = {{{3, 4}, {{3, 4}, Domain::unit}, {{3, 4}, Domain::above_one}}}},
+                 {.in = {{{2, 3, 4}, {{3, 1}, Domain::unit}, {{4}, Domain::above_one}}}},
+                 {.in = {{{3, 4}, {{4}, Domain::unit}}}},
+                 {.in = {{{3, 4}, kAbsent, {{4}, Domain::above_one}}}},
+                 {.in = {{{3, 4}, {3, 4}, {3, 4}}}, .smooth = false},
+                 {.in = {{{3, 4}}}}}},
 });
 
 }  // namespace twibil::ops

@@ -15,7 +15,7 @@ inline constexpr Program kReplaceNonfinite = record([](Expr x, Param nan, Param 
 TW_OP(where) = whole({
     .name = "where",
     .doc = "x where the condition is true (not zero), else y.",
-    .names = {"np.where", "nd.where"},
+    .names = {"np.where"},
     .in = {{{.name = "condition"}, {.name = "x"}, {.name = "y"}}},
     .program = &kWhere,
     .types = kAll,

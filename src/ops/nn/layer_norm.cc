@@ -21,6 +21,11 @@ inline constexpr Field kLayerNormFields[] = {
     TW_ATTR(LayerNormAttrs, output_mean_var, "Accepted for compatibility."),
 };
 
+struct LayerNormLastAttrs {
+  double eps = 1e-5;
+};
+inline constexpr Field kLayerNormLastFields[] = {TW_ATTR(LayerNormLastAttrs, eps, "Added to the variance.")};
+
 static Val move_last(const Val& x, int axis, bool back) {
   IntList order;
   int rank = x->rank();
@@ -48,8 +53,9 @@ TW_OP(layer_norm) = whole({
       for (int i = 1; i < 3; ++i)
         TW_CHECK(Shape(in[i]->shape()) == Shape{x->dims[axis]}, value, "layer_norm: gamma and beta must have shape [",
                  x->dims[axis], "]; got ", in[i]->shape());
-      if (axis == x->rank() - 1) return {apply(op_layer_norm_last, a, {x, in[1], in[2]})};
-      return {move_last(apply(op_layer_norm_last, a, {move_last(x, axis, false), in[1], in[2]}), axis, true)};
+      LayerNormLastAttrs last{a.eps};
+      if (axis == x->rank() - 1) return {apply(op_layer_norm_last, last, {x, in[1], in[2]})};
+      return {move_last(apply(op_layer_norm_last, last, {move_last(x, axis, false), in[1], in[2]}), axis, true)};
     }),
     .no_grad = "its parts have",
     .samples = {{{.in = {{{4, 5}, SampleInput({5}), SampleInput({5})}}},
@@ -59,11 +65,11 @@ TW_OP(layer_norm) = whole({
 TW_OP(layer_norm_last) = whole({
     .name = "layer_norm_last",
     .doc = "Layer normalisation along the last axis.",
-    .attrs = schema<LayerNormAttrs>(kLayerNormFields),
+    .attrs = schema<LayerNormLastAttrs>(kLayerNormLastFields),
     .in = {{{.name = "data"}, {.name = "gamma"}, {.name = "beta"}}},
     .out = {{"y", "mean", "inv_std"}},
     .visible = 1,
-    .infer = infer_rule<LayerNormAttrs>([](auto&, SigsIn in, SigsOut out) {
+    .infer = infer_rule<LayerNormLastAttrs>([](auto&, SigsIn in, SigsOut out) {
       Shape rows = in[0].shape;
       TW_CHECK(rows.rank() > 0, value, "layer_norm_last: data must have at least one dimension");
       int64_t n = rows[rows.rank() - 1];
@@ -75,7 +81,7 @@ TW_OP(layer_norm_last) = whole({
       out[1] = out[2] = {rows, t};
     }),
     .types = kFloats,
-    .kernel = cpu_rule<LayerNormAttrs>([](auto& a, Call& c) {
+    .kernel = cpu_rule<LayerNormLastAttrs>([](auto& a, Call& c) {
       int64_t n = c.in[0].dim(c.in[0].rank - 1), rows = c.out[1].size;
       DType t = c.out[1].dtype;
       std::vector<std::byte> gamma(static_cast<size_t>(n * size_of(t))), beta(gamma.size());
@@ -85,9 +91,9 @@ TW_OP(layer_norm_last) = whole({
                           c.out[1].data, c.out[2].data);
     }),
     .needs = X0 | X1 | Y1 | Y2,
-    .grad = grad_rule<LayerNormAttrs>([](auto& a, const Grad& g) -> Vals {
+    .grad = grad_rule<LayerNormLastAttrs>([](auto&, const Grad& g) -> Vals {
       std::vector<Val> in{g.dy(), g.x(0), g.x(1), g.y(1), g.y(2)};
-      Vals d = apply_all(op_layer_norm_grad, &a, in);
+      Vals d = apply_all(op_layer_norm_grad, nullptr, in);
       return {d[0], d[1], d[2]};
     }),
     .samples = {{{.in = {{{4, 5}, SampleInput({5}), SampleInput({5})}}}}},
@@ -96,10 +102,9 @@ TW_OP(layer_norm_last) = whole({
 TW_OP(layer_norm_grad) = whole({
     .name = "layer_norm_grad",
     .doc = "The gradients of layer_norm_last by data, gamma and beta.",
-    .attrs = schema<LayerNormAttrs>(kLayerNormFields),
     .in = {{{.name = "dy"}, {.name = "x"}, {.name = "gamma"}, {.name = "mean"}, {.name = "inv_std"}}},
     .out = {{"dx", "dgamma", "dbeta"}},
-    .infer = infer_rule<LayerNormAttrs>([](auto&, SigsIn in, SigsOut out) {
+    .infer = infer_rule<NoAttrs>([](auto&, SigsIn in, SigsOut out) {
       const Shape& x = in[1].shape;
       TW_CHECK(x.rank() > 0 && in[0].shape == x && in[0].dtype == in[1].dtype, value,
                "layer_norm_grad: dy and x must agree in shape and dtype; got ", in[0], " and ", in[1]);
@@ -115,7 +120,7 @@ TW_OP(layer_norm_grad) = whole({
       out[1] = out[2] = {in[2].shape, in[3].dtype};
     }),
     .types = kFloats,
-    .kernel = cpu_rule<LayerNormAttrs>([](auto&, Call& c) {
+    .kernel = cpu_rule<NoAttrs>([](auto&, Call& c) {
       int64_t n = c.in[2].size, rows = c.in[3].size;
       DType t = c.in[3].dtype;
       std::vector<std::byte> gamma(static_cast<size_t>(n * size_of(t)));
@@ -124,7 +129,7 @@ TW_OP(layer_norm_grad) = whole({
                                    c.in[0].data, c.out[0].data, c.out[1].data, c.out[2].data);
     }),
     .needs = X(0) | X(1) | X(2) | X(3) | X(4),
-    .grad = grad_rule<LayerNormAttrs>([](auto&, const Grad& g) -> Vals {
+    .grad = grad_rule<NoAttrs>([](auto&, const Grad& g) -> Vals {
       // dx = r (u - mean(u) - xhat mean(u xhat)) with u = dy gamma; dgamma = sum(dy xhat); dbeta = sum(dy).
       Val dy = g.x(0), x = g.x(1), gamma = g.x(2), r = g.x(4), xhat = (x - g.x(3)) * r, u = dy * gamma;
       IntList last{-1};

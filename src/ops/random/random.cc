@@ -66,7 +66,7 @@ bool holds(DType t, int64_t n) {
 kernels::RandomStream stream(const Call& c) { return {c.key.seed, c.key.counter}; }
 constexpr const char* kNoInput = "random numbers do not depend on other arrays";
 constexpr const char* kSizeDoc = "Shape of the result; None: one number.";
-constexpr const char* kDTypeDoc = "dtype of the result; float32 when None.";
+constexpr const char* kDTypeDoc = "dtype of the result; None: float32, or float64 after set_np(dtype=True).";
 
 }  // namespace
 

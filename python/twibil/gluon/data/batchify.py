@@ -69,8 +69,8 @@ class Pad:
                 raise ValueError(f"Pad: sizes may differ along axis {self._axis} only; axis {axis} differs too")
             if self._round_to and (self._axis is None or axis == self._axis % len(size)):
                 size[axis] = -(-size[axis] // self._round_to) * self._round_to
-        dtype = self._dtype or ("float32" if arrays[0].dtype == onp.float64 and not isinstance(data[0], onp.ndarray)
-                                else arrays[0].dtype)
+        numbers = arrays[0].dtype == onp.float64 and not hasattr(data[0], "dtype")  # lists of Python numbers
+        dtype = self._dtype or (_core.default_dtype() if numbers else arrays[0].dtype)
         out = onp.full((len(arrays), *size), self._val, dtype=dtype)
         for i, a in enumerate(arrays):
             out[(i, *[slice(0, n) for n in a.shape])] = a
