@@ -115,3 +115,16 @@ def test_choice_draws_nothing_of_probability_0():
     with pytest.raises(ValueError, match="probabilities above 0"):
         np.random.choice(3, size=2, replace=False, p=np.array([1.0, 0.0, 0.0]))
     assert sorted(np.random.choice(3, size=2, replace=False, p=np.array([0.5, 0.0, 0.5])).tolist()) == [0, 2]
+
+
+@pytest.mark.parametrize("options", [{"stride": (1,), "adj": (1,)}, {"stride": (1,), "target_shape": (5,)},
+                                     {"stride": (2,), "adj": (2,)}])
+def test_a_transposed_convolution_that_has_no_convolution_is_refused(options):
+    with pytest.raises(ValueError, match="smaller than stride"):
+        npx.deconvolution(np.ones((1, 1, 4)), np.ones((1, 1, 3)), kernel=(3,), no_bias=True, **options)
+    x = np.ones((1, 1, 4))
+    x.attach_grad()
+    with autograd.record():
+        y = npx.deconvolution(x, np.ones((1, 1, 3)), kernel=(3,), no_bias=True, stride=(2,), adj=(1,))
+    y.backward()
+    assert y.shape == (1, 1, 10) and x.grad.tolist() == [[[3, 3, 3, 3]]]

@@ -286,7 +286,12 @@ TW_OP(deconvolution) = whole({
         TW_CHECK(in[2].shape == Shape{filters}, value, "deconvolution: bias must have shape [", filters, "]; got ",
                  in[2].shape);
       Shape y{x[0], filters};
-      for (int i = 0; i + 2 < x.rank(); ++i) y.push_back(transposed_size(a, x[i + 2], w[i + 2], i));
+      for (int i = 0; i + 2 < x.rank(); ++i) {
+        y.push_back(transposed_size(a, x[i + 2], w[i + 2], i));
+        TW_CHECK(x[i + 2] == 0 || result_size(a, y[i + 2], w[i + 2], i, "deconvolution") == x[i + 2], value,
+                 "deconvolution: what adj or target_shape add to the result must be smaller than stride; axis ", i + 2,
+                 " would have ", y[i + 2], " elements");
+      }
       out[0] = {y, promote(in[0].dtype, in[1].dtype)};
     }),
     .types = kFloats,
