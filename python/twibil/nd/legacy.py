@@ -18,10 +18,15 @@ def _comparison(function, name: str):
     return compare
 
 
-for _old, _new in (("equal", "equal"), ("not_equal", "not_equal"), ("greater", "greater"),
-                   ("greater_equal", "greater_equal"), ("lesser", "less"), ("lesser_equal", "less_equal"),
-                   ("logical_and", "logical_and"), ("logical_or", "logical_or"), ("logical_xor", "logical_xor")):
-    globals()["broadcast_" + _old] = globals()[_old] = _comparison(getattr(np, _new), _old)
+equal = broadcast_equal = _comparison(np.equal, "equal")
+not_equal = broadcast_not_equal = _comparison(np.not_equal, "not_equal")
+greater = broadcast_greater = _comparison(np.greater, "greater")
+greater_equal = broadcast_greater_equal = _comparison(np.greater_equal, "greater_equal")
+lesser = broadcast_lesser = _comparison(np.less, "lesser")
+lesser_equal = broadcast_lesser_equal = _comparison(np.less_equal, "lesser_equal")
+logical_and = broadcast_logical_and = _comparison(np.logical_and, "logical_and")
+logical_or = broadcast_logical_or = _comparison(np.logical_or, "logical_or")
+logical_xor = broadcast_logical_xor = _comparison(np.logical_xor, "logical_xor")
 
 
 def add_n(*args):
