@@ -3,9 +3,9 @@
 #include <cstdio>
 #include <string>
 
-#include "twibil/array.h"
 #include "twibil/io.h"
 #include "twibil/nn.h"
+#include "twibil/ops.h"
 
 using namespace twibil;
 
@@ -24,8 +24,8 @@ static Samples load(const std::string& folder, const std::string& part) {
 static double accuracy(nn::Layer& net, const Samples& s, int64_t limit) {
   int64_t right = 0, batch = 500;
   for (int64_t i = 0; i + batch <= limit; i += batch) {
-    Array guess = call("argmax", {net(s.pictures.slice(i, i + batch))}, {{"axis", int64_t{1}}});
-    right += static_cast<int64_t>(call("sum", {guess == s.labels.slice(i, i + batch)}).item());
+    Array guess = op::argmax(net(s.pictures.slice(i, i + batch)), {.axis = 1});
+    right += static_cast<int64_t>(op::sum(guess == s.labels.slice(i, i + batch)).item());
   }
   return static_cast<double>(right) / static_cast<double>(limit);
 }
@@ -52,7 +52,7 @@ int main(int argc, char** argv) {
         }
         loss.backward();
         optimizer->step(*net, batch);
-        if (steps % 50 == 0) total += call("mean", {loss}).item();
+        if (steps % 50 == 0) total += op::mean(loss).item();
       }
       std::printf("epoch %lld: loss %.3f, accuracy on new pictures %.3f\n", static_cast<long long>(epoch + 1),
                   total / static_cast<double>((steps + 49) / 50), accuracy(*net, test, 10000));

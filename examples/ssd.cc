@@ -4,9 +4,8 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "ir/registry.h"
-#include "twibil/array.h"
 #include "twibil/nn.h"
+#include "twibil/ops.h"
 
 using namespace twibil;
 
@@ -45,8 +44,7 @@ int main(int argc, char** argv) {
     unsigned state = 7;
     auto predict = [&](const Array& x, Array& anchors, Array& scores, Array& offsets) {
       Array map = (*body)(x);
-      anchors = call("multibox_prior", {map},
-                     {{"sizes", std::vector<double>{0.3, 0.4}}, {"ratios", std::vector<double>{1, 0.8}}});
+      anchors = op::multibox_prior(map, {.sizes = {0.3, 0.4}, .ratios = {1, 0.8}});
       scores = (*classes)(map).transpose({0, 2, 3, 1}).reshape(Shape{x.dim(0), -1, 2});
       offsets = (*boxes)(map).transpose({0, 2, 3, 1}).reshape(Shape{x.dim(0), -1});
     };
@@ -57,24 +55,24 @@ int main(int argc, char** argv) {
       {
         Record scope;
         predict(x, anchors, scores, offsets);
-        auto target = call_all(require_op("multibox_target"), {anchors, label, scores.transpose({0, 2, 1}).detach()});
+        auto target = op::multibox_target(anchors, label, scores.transpose({0, 2, 1}).detach());
         loss =
             nn::softmax_cross_entropy(scores, target[2]) + nn::l1_loss(offsets * target[1], target[0] * target[1]) * 4;
       }
       loss.backward();
       optimizer->step(*net, kBatch);
-      if (step % 50 == 0) std::printf("step %3d: loss %.4f\n", step, call("mean", {loss}).item());
+      if (step % 50 == 0) std::printf("step %3d: loss %.4f\n", step, op::mean(loss).item());
     }
     auto [x, label] = make_batch(state);
     predict(x, anchors, scores, offsets);
-    Array found = call("multibox_detection", {call("softmax", {scores}).transpose({0, 2, 1}), offsets, anchors});
+    Array found = op::multibox_detection(op::softmax(scores).transpose({0, 2, 1}), offsets, anchors);
     std::vector<double> rows = found.to_vector<double>(), truth = label.to_vector<double>();
     double overlap = 0;
     for (int64_t n = 0; n < kBatch; ++n) {
       const double* best = &rows[static_cast<size_t>(n * found.dim(1) * 6)];
       Array a = Array::from(std::vector<double>(best + 2, best + 6), Shape{1, 4}),
             b = Array::from(std::vector<double>(truth.begin() + n * 5 + 1, truth.begin() + n * 5 + 5), Shape{1, 4});
-      overlap += call("box_iou", {a, b}).item() / kBatch;
+      overlap += op::box_iou(a, b).item() / kBatch;
       if (n < 3)
         std::printf("picture %lld: score %.2f box %.2f %.2f %.2f %.2f, truth %.2f %.2f %.2f %.2f\n",
                     static_cast<long long>(n), best[1], best[2], best[3], best[4], best[5], truth[n * 5 + 1],

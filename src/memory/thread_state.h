@@ -28,7 +28,7 @@ struct ThreadState {
   std::atomic<int64_t> allocations{0};
   std::atomic<bool> watched{false};  // a test wants to see every allocation: take the slow way
   void* task = nullptr;              // what the engine runs on this thread now; only the engine knows its type
-  ThreadState* next = nullptr;  // the list of all states, under the depot's mutex
+  ThreadState* next = nullptr;       // the list of all states, under the depot's mutex
   ThreadState* previous = nullptr;
 };
 
