@@ -235,6 +235,60 @@ def test_out_of_wrong_shape_or_dtype(op):
             assert str(caught.value).startswith(op["name"] + ":"), what
 
 
+# Inputs of the parts of gradients that may have any size: what is indexed, indices, what only tells a shape.
+FREE = {("advanced_index", "x"), ("advanced_index", "indices"), ("advanced_put", "indices"), ("advanced_put_grad", "dy"),
+        ("advanced_put_grad", "indices"), ("take_axis", "a"), ("take_axis", "indices"), ("topk_indices", "data"),
+        ("dropout_mask", "like"), ("random_slopes", "data")}
+# A slice still fits where the array is longer.
+FREE_IN_LENGTH = {("assign_basic", "x"), ("assign_basic_grad", "dy"), ("basic_index", "x"), ("basic_index_grad", "like")}
+PARTS = [op for op in reg.OPERATORS if not op["names"] and not op["pointwise"]]
+
+
+@pytest.mark.parametrize("op", PARTS, ids=lambda op: op["name"])
+def test_parts_of_gradients_refuse_what_does_not_fit(op):
+    """They index by shapes that their caller knows to agree; one that does not is an error, not memory of somebody else."""
+    failures: list[str] = []
+    for sample in samples(op):
+        values = base_arrays(op, sample)
+        for i, a in enumerate(values):
+            name = op["inputs"][min(i, len(op["inputs"]) - 1)][0]
+            if a is None or (op["name"], name) in FREE:
+                continue
+            shapes = [a.shape + (3,)]
+            if (op["name"], name) not in FREE_IN_LENGTH:
+                shapes.append(tuple(n + 1 for n in a.shape))
+            for shape in shapes:
+                other = reg.array(np.zeros(shape, "float32")).astype(str(a.dtype))
+                try_call(op, values[:i] + [other] + values[i + 1:], sample["attrs"], failures, f"{name} of shape {shape}", (ValueError, IndexError))
+    assert not failures, reg.report(failures)
+
+
+def test_parts_of_gradients_refuse_dtypes_and_indices_that_do_not_fit():
+    def call(name, *values, attrs=""):
+        reg.count("errors")
+        return reg._core.call_operator(name, [None if v is None else reg.array(v) for v in values], attrs)[0].wait_to_read()
+
+    f = lambda *shape, dtype="float32": np.ones(shape, dtype)  # noqa: E731
+    with pytest.raises(ValueError, match="^layer_norm_grad: mean and inv_std must be float32"):
+        call("layer_norm_grad", f(4, 5), f(4, 5), f(5), f(4, 1, dtype="float64"), f(4, 1))
+    with pytest.raises(ValueError, match="^layer_norm_grad: dy and x must agree in shape and dtype"):
+        call("layer_norm_grad", f(4, 5, dtype="float64"), f(4, 5), f(5), f(4, 1), f(4, 1))
+    with pytest.raises(TypeError, match="^batch_norm_grad: statistics of float32 data must be float32; got float64"):
+        call("batch_norm_grad", f(4, 3, 2), f(4, 3, 2), f(3), f(3, dtype="float64"), f(3, dtype="float64"), attrs="fix_gamma=False")
+    with pytest.raises(ValueError, match="^box_nms_grad: index must be int64"):
+        call("box_nms_grad", f(1, 5, 6), f(1, 5, dtype="int32"))
+    with pytest.raises(IndexError, match="^box_nms_grad: index 5 is out of range for 5 boxes"):
+        call("box_nms_grad", f(1, 5, 6), np.full((1, 5), 5, "int64"))
+    with pytest.raises(ValueError, match="^pooling_grad: y must have the shape"):
+        call("pooling_grad", f(1, 1, 2, 2), f(1, 1, 4, 4), f(1, 1, 1, 1), attrs="kernel=(2, 2), stride=(2, 2)")
+    for name, like, index, dy in (("take_grad", f(4, 3), [4, 0], f(2, 3)), ("gather_nd_grad", f(4, 3), [[0, 4]], f(2, 3)),
+                                  ("embedding_grad", f(4, 3), [4, 0], f(2, 3)), ("pick_grad", f(2, 3), [0, 3], f(2))):
+        arrays = {"dy": dy, "like": like, "indices": np.array(index), "index": np.array(index), "weight": like, "data": np.array(index)}
+        given = [arrays[n] for n, _ in reg.BY_NAME[name]["inputs"]]
+        with pytest.raises(IndexError, match="out of range"):
+            call(name, *given, attrs="axis=0" if name == "take_grad" else "")
+
+
 def test_an_unknown_operator_is_named():
     with pytest.raises(KeyError) as caught:
         reg._core.call_operator("exq", [])

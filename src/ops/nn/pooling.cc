@@ -150,6 +150,8 @@ TW_OP(pooling_grad) = whole({
     .infer = infer_rule<PoolingAttrs>([](auto& a, SigsIn in, SigsOut out) {
       TW_CHECK(result_shape(a, in[1].shape) == in[0].shape, value, "pooling_grad: dy has shape ", in[0].shape,
                " for data of shape ", in[1].shape);
+      TW_CHECK(in[2].shape == in[0].shape, value, "pooling_grad: y must have the shape ", in[0].shape, " of dy; got ",
+               in[2].shape);
       out[0] = {in[1].shape, in[0].dtype};
     }),
     .types = kFloats,
