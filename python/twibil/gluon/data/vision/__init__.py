@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from . import transforms
+from .cifar import CIFAR10, CIFAR100
 from .folder import ImageFolderDataset, ImageListDataset
 from .idx import read_idx
 from .mnist import MNIST, FashionMNIST
 
-__all__ = ["MNIST", "FashionMNIST", "ImageFolderDataset", "ImageListDataset", "transforms", "read_idx"]
+__all__ = ["MNIST", "FashionMNIST", "CIFAR10", "CIFAR100", "ImageFolderDataset", "ImageListDataset", "transforms",
+           "read_idx"]

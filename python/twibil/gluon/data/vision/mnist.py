@@ -2,16 +2,13 @@
 """MNIST and Fashion-MNIST: pictures of 28 x 28, from files that are there or a checked download."""
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from .... import _core
 from ....base import data_dir
-from ...utils import download
 from ..dataset import Dataset
 from .idx import read_idx
-
-_REPOSITORY = "https://apache-mxnet.s3-accelerate.dualstack.amazonaws.com/"
+from .repository import fetch
 
 
 class MNIST(Dataset):
@@ -50,14 +47,7 @@ class MNIST(Dataset):
             for candidate in (folder / name, folder / name[:-3]):
                 if candidate.is_file():
                     return candidate
-        repository = os.environ.get("MXNET_GLUON_REPO", _REPOSITORY).rstrip("/")
-        try:
-            root.mkdir(parents=True, exist_ok=True)
-            return download(f"{repository}/gluon/dataset/{cls.folder}/{name}", str(root / name), sha1_hash=sha1,
-                            retries=1)
-        except OSError as error:
-            raise OSError(f"{cls.__name__}: {name} is neither in {root} nor in {system}, and the download "
-                          f"failed: {error}") from error
+        return fetch(cls.folder, root, name, sha1, [root, system])
 
     def __len__(self):
         return len(self._label)
