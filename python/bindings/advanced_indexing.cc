@@ -16,7 +16,7 @@ Val entry_array(PyObject* o) {
   Val v;
   if (is_array(o)) {
     v = Val::share(value_of(o));
-  } else if (PyList_Check(o) || PyTuple_Check(o)) {  // keeps integers and bools, which array() would make float32
+  } else if (is_list(o)) {  // keeps integers and bools, which array() would make float32
     Ref array(checked(PyObject_CallMethod(numpy_module(), "asarray", "(O)", o)));
     if (PyObject_Size(array.get()) == 0) return Val::adopt(new_value(DType::int64, Shape{0}));
     v = to_array(array.get(), {});
@@ -62,7 +62,7 @@ int advanced_axes(PyObject* o) {
   if (PyBool_Check(o)) return 0;
   if (is_array(o)) return value_of(o)->dtype() == DType::bool_ ? value_of(o)->rank() : 1;
   if (PyLong_Check(o) || PySlice_Check(o)) return 1;
-  if (PyList_Check(o) || PyTuple_Check(o) || PyObject_CheckBuffer(o)) {
+  if (is_list(o) || PyObject_CheckBuffer(o)) {
     Val v = entry_array(o);
     return v->dtype() == DType::bool_ ? v->rank() : 1;
   }

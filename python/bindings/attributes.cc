@@ -36,6 +36,12 @@ int64_t integer(PyObject* o, const Field& f, const char* op) {
 Scalar scalar(PyObject* o, const Field& f, const char* op) {
   Scalar s;
   if (to_scalar(o, &s)) return s;
+  if (PyObject_HasAttrString(o, "item")) {  // arrays of one element, NumPy's scalars: by their kind of number
+    Ref number(PyObject_CallMethod(o, "item", nullptr));
+    if (number && to_scalar(number.get(), &s)) return s;
+    PyErr_Clear();
+    wrong(f, op, "one number", o);
+  }
   if (PyIndex_Check(o)) return Scalar(to_int(o, f.name));
   return Scalar(to_double(o, f, op));
 }

@@ -240,7 +240,7 @@ Val to_operand(PyObject* o) {
                       : s.is_boolean() ? new_weak_bool(s.integer != 0)
                                        : new_weak(s.integer));
   if (is_numpy_array(o) || is_numpy_scalar(o)) return from_numpy(o, {});
-  if (PyList_Check(o) || PyTuple_Check(o)) return from_sequence(o, {});
+  if (is_list(o)) return from_sequence(o, {});
   return nullptr;
 }
 
@@ -262,7 +262,7 @@ Val to_array(PyObject* o, Maybe<DType> dtype) {
   }
   if (to_scalar(o, &s)) return from_scalar(s, dtype.value_or(s.is_boolean() ? DType::bool_ : default_float()));
   if (is_numpy_array(o) || is_numpy_scalar(o)) return from_numpy(o, dtype);
-  if (PyList_Check(o) || PyTuple_Check(o)) return from_sequence(o, dtype);
+  if (is_list(o)) return from_sequence(o, dtype);
   Ref array(checked(PyObject_CallMethod(numpy_module(), "asarray", "(O)", o)));
   return from_numpy(array.get(), dtype);
 }

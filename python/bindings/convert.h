@@ -6,6 +6,9 @@
 
 namespace twibil::python {
 
+/// Python's sequences of numbers: lists, tuples and ranges.
+inline bool is_list(PyObject* o) { return PyList_Check(o) || PyTuple_Check(o) || PyRange_Check(o); }
+
 /// An operand of an operator: arrays as they are, numbers as weak scalars, NumPy arrays and lists as new arrays.
 /// Null (no exception set) when the object is nothing of that kind.
 Val to_operand(PyObject* o);

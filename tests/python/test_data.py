@@ -218,6 +218,8 @@ def test_split_and_load():
     assert gluon.utils.split_and_load(onp.ones((4, 2)), [mx.cpu()])[0].shape == (4, 2)
     with pytest.raises(ValueError, match="does not divide into 2"):
         gluon.utils.split_data(x, 2)
+    with pytest.raises(ValueError, match="at least one piece is needed; got 0. Is the list of devices empty?"):
+        gluon.utils.split_and_load(x, [])  # d2l's list of all GPUs where there is none
     with pytest.raises(ValueError, match="does not give 9 pieces"):
         gluon.utils.split_data(x, 9)
 

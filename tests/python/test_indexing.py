@@ -137,3 +137,16 @@ def test_values_that_do_not_fit_are_refused_and_nothing_changes():
     with pytest.raises(ValueError, match="does not broadcast"):
         a[0] = np.ones((3,))
     assert a.sum().item() == 0
+
+
+def test_ranges_are_indices():
+    x = onp.arange(12.0).reshape(3, 4)
+    a = np.array(x)
+    assert a[range(3), [0, 1, 3]].tolist() == x[range(3), [0, 1, 3]].tolist()
+    assert a[range(2)].tolist() == x[range(2)].tolist() and a[:, range(3, -1, -2)].tolist() == x[:, range(3, -1, -2)].tolist()
+    assert a[range(0)].shape == (0, 4)
+    a[range(2), range(2)] = -1
+    assert a[0, 0] == -1 and a[1, 1] == -1
+    assert np.add(np.ones(3), range(3)).tolist() == [1, 2, 3]
+    with pytest.raises(IndexError):
+        a[range(4)]

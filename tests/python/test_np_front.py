@@ -129,6 +129,17 @@ def test_gradients_flow_through_composed_functions():
     onp.testing.assert_allclose(x.grad.asnumpy(), expect, rtol=1e-5)
 
 
+def test_numbers_of_constructors_may_be_arrays_of_one_element():
+    xs = np.array([-1.0, 0.5, 2.0])
+    onp.testing.assert_allclose(np.arange(np.min(xs), np.max(xs), 0.5).asnumpy(), [-1, -0.5, 0, 0.5, 1, 1.5])
+    assert np.arange(np.array([3], dtype="int32")).tolist() == np.arange(onp.float32(3)).tolist() == [0, 1, 2]
+    assert np.full((2,), np.max(xs)).tolist() == [2, 2] and np.full((2,), onp.float32(0.5)).tolist() == [0.5, 0.5]
+    assert np.full((2,), np.array(True)).dtype == np.full((2,), onp.True_).dtype == "bool"
+    for wrong in (xs, onp.ones(2), "1", object()):
+        with pytest.raises(TypeError, match="^arange: argument start must be "):
+            np.arange(wrong)
+
+
 def test_printoptions_are_those_of_numpy():
     before = np.get_printoptions()["precision"]
     np.set_printoptions(2)  # as the book's chapter on anchor boxes

@@ -17,6 +17,8 @@ def split_data(data, num_slice, batch_axis=0, even_split=True) -> list:
 
     ValueError where the size does not divide (with `even_split`) or is smaller than the number of pieces."""
     size = data.shape[batch_axis]
+    if num_slice < 1:
+        raise ValueError(f"split_data: at least one piece is needed; got {num_slice}. Is the list of devices empty?")
     if size < num_slice:
         raise ValueError(f"split_data: an axis of size {size} does not give {num_slice} pieces")
     if even_split and size % num_slice:
