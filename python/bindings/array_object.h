@@ -39,6 +39,14 @@ inline PyObject* wrap(Val v) { return wrap(v.leak()); }
 
 /// Sets the Python exception for the C++ one in flight; returns null.
 PyObject* raise_current();
+/// Calls f; a C++ exception becomes Python's. What Python calls goes through here, for nothing may be thrown into it.
+template <class F> PyObject* guarded(F f) {
+  try {
+    return f();
+  } catch (...) {
+    return raise_current();
+  }
+}
 
 /// An owned reference that is given back at the end of its scope.
 class Ref {
@@ -67,8 +75,17 @@ inline PyObject* checked(PyObject* o) {
   if (!o) throw PythonError{};
   return o;
 }
-inline void checked(int status) {
+inline int checked(int status) {
   if (status < 0) throw PythonError{};
+  return status;
+}
+inline bool is_true(PyObject* o) { return checked(PyObject_IsTrue(o)) != 0; }
+/// The text of a str, which owns it; there is a zero behind it. Lone surrogates are refused: they have no UTF-8.
+inline std::string_view utf8(PyObject* o) {
+  Py_ssize_t size = 0;
+  const char* s = PyUnicode_AsUTF8AndSize(o, &size);
+  if (!s) throw PythonError{};
+  return {s, static_cast<size_t>(size)};
 }
 
 }  // namespace twibil::python

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The array type: life of its objects, properties, and the few methods that are not operators.
+#include "api/grad_req.h"
 #include "convert.h"
 #include "indexing.h"
 #include "ir/apply.h"
@@ -34,7 +35,7 @@ PyObject* make(PyTypeObject* type, PyObject* args, PyObject* keywords) {
   PyObject *object = nullptr, *dtype = Py_None, *ctx = Py_None;
   if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|OO", const_cast<char**>(kNames), &object, &dtype, &ctx))
     return nullptr;
-  try {
+  return guarded([&] {
     check_context(ctx);
     Val v = dtype == Py_None && is_array(object)
                 ? Val::share(value_of(object))
@@ -43,20 +44,15 @@ PyObject* make(PyTypeObject* type, PyObject* args, PyObject* keywords) {
     PyObject* o = checked(type->tp_alloc(type, 0));
     reinterpret_cast<ArrayObject*>(o)->value = v.leak();
     return o;
-  } catch (...) {
-    return raise_current();
-  }
+  });
 }
 
-#define TW_TRY(...)         \
-  try {                     \
-    __VA_ARGS__             \
-  } catch (...) {           \
-    return raise_current(); \
-  }
-
-PyObject* get_shape(PyObject* o, void*) { TW_TRY(return shape_tuple(value_of(o)->shape());) }
-PyObject* get_dtype(PyObject* o, void*) { TW_TRY(return dtype_object(value_of(o)->dtype());) }
+PyObject* get_shape(PyObject* o, void*) {
+  return guarded([&] { return shape_tuple(value_of(o)->shape()); });
+}
+PyObject* get_dtype(PyObject* o, void*) {
+  return guarded([&] { return dtype_object(value_of(o)->dtype()); });
+}
 PyObject* get_size(PyObject* o, void*) { return PyLong_FromLongLong(value_of(o)->size()); }
 PyObject* get_ndim(PyObject* o, void*) { return PyLong_FromLong(value_of(o)->rank()); }
 PyObject* get_itemsize(PyObject* o, void*) { return PyLong_FromLongLong(size_of(value_of(o)->dtype())); }
@@ -64,21 +60,30 @@ PyObject* get_nbytes(PyObject* o, void*) {
   return PyLong_FromLongLong(value_of(o)->size() * size_of(value_of(o)->dtype()));
 }
 PyObject* get_strides(PyObject* o, void*) {
-  TW_TRY(int64_t strides[kMaxRank]; Value& v = *value_of(o); v.copy_strides(strides);
-         for (int i = 0; i < v.rank(); ++i) strides[i] *= size_of(v.dtype());
-         return shape_tuple({strides, static_cast<size_t>(v.rank())});)
+  return guarded([&] {
+    int64_t strides[kMaxRank];
+    Value& v = *value_of(o);
+    v.copy_strides(strides);
+    for (int i = 0; i < v.rank(); ++i) strides[i] *= size_of(v.dtype());
+    return shape_tuple({strides, static_cast<size_t>(v.rank())});
+  });
 }
 PyObject* get_transposed(PyObject* o, void*) {
-  TW_TRY(  // layers: operator names (what .T means)
-      static const OpDef& op = require_op("transpose"); Value* x = value_of(o); Value * out[6];
-      invoke(op, op.attrs.defaults, {&x, 1}, out); return wrap(out[0]);)
+  return guarded([&] {
+    // layers: operator names (what .T means)
+    static const OpDef& op = require_op("transpose");
+    return wrap(apply(op, {Val::share(value_of(o))}));
+  });
 }
 PyObject* get_context(PyObject*, void*) {
-  TW_TRY(static PyObject* cpu = nullptr; if (!cpu) {
-    Ref module(checked(PyImport_ImportModule("twibil.device")));
-    cpu = checked(PyObject_CallMethod(module.get(), "cpu", nullptr));
-  } Py_INCREF(cpu);
-         return cpu;)
+  return guarded([] {
+    static PyObject* cpu = nullptr;
+    if (!cpu) {
+      Ref module(checked(PyImport_ImportModule("twibil.device")));
+      cpu = checked(PyObject_CallMethod(module.get(), "cpu", nullptr));
+    }
+    return Py_NewRef(cpu);
+  });
 }
 PyObject* get_grad(PyObject* o, void*) {
   Value* v = value_of(o);
@@ -95,53 +100,78 @@ int set_grad(PyObject* o, PyObject* to, void*) {
 PyObject* get_grad_req(PyObject* o, void*) {
   Value* v = value_of(o);
   if (!v->leaf) Py_RETURN_NONE;
-  return PyUnicode_FromString(v->leaf->grad_req == GradReq::write ? "write"
-                              : v->leaf->grad_req == GradReq::add ? "add"
-                                                                  : "null");
+  return PyUnicode_FromString(name_of(v->leaf->grad_req));
 }
 PyObject* get_version(PyObject* o, void*) { return PyLong_FromUnsignedLong(value_of(o)->root->version); }
 PyObject* get_default_storage(PyObject*, void*) { return PyUnicode_FromString("default"); }
 PyObject* get_writable(PyObject* o, void*) { return PyBool_FromLong(!value_of(o)->has(kReadOnly)); }
 
-PyObject* asnumpy(PyObject* o, PyObject*) { TW_TRY(return to_numpy(*value_of(o));) }
+PyObject* asnumpy(PyObject* o, PyObject*) {
+  return guarded([&] { return to_numpy(*value_of(o)); });
+}
 PyObject* as_array(PyObject* o, PyObject* args, PyObject* keywords) {  // numpy's __array__(dtype=None, copy=None)
   static const char* kNames[] = {"dtype", "copy", nullptr};
   PyObject *dtype = Py_None, *copy = Py_None;
   if (!PyArg_ParseTupleAndKeywords(args, keywords, "|OO", const_cast<char**>(kNames), &dtype, &copy)) return nullptr;
-  TW_TRY(TW_CHECK(copy != Py_False, value, "array: the elements cannot be shared with NumPy without a copy");
-         Ref array(to_numpy(*value_of(o))); if (dtype == Py_None) return array.leak();
-         return PyObject_CallMethod(array.get(), "astype", "O", dtype);)
+  return guarded([&] {
+    TW_CHECK(copy != Py_False, value, "array: the elements cannot be shared with NumPy without a copy");
+    Ref array(to_numpy(*value_of(o)));
+    return dtype == Py_None ? array.leak() : PyObject_CallMethod(array.get(), "astype", "O", dtype);
+  });
 }
 PyObject* item(PyObject* o, PyObject* args) {
-  TW_TRY(if (PyTuple_GET_SIZE(args)) {
-    Ref element(checked(array_subscript(o, PyTuple_GET_SIZE(args) == 1 ? PyTuple_GET_ITEM(args, 0) : args)));
-    Ref none(checked(PyTuple_New(0)));
-    return item(element.get(), none.get());
-  } Value& v = *value_of(o);
-         TW_CHECK(v.size() == 1, value, "item: the array must have one element; its shape is ", v.shape());
-         Scalar s = read_scalar(v); return s.is_real()      ? PyFloat_FromDouble(s.real)
-                                           : s.is_boolean() ? PyBool_FromLong(s.integer != 0)
-                                                            : PyLong_FromLongLong(s.integer);)
+  return guarded([&] {
+    if (PyTuple_GET_SIZE(args)) {
+      Ref element(checked(array_subscript(o, PyTuple_GET_SIZE(args) == 1 ? PyTuple_GET_ITEM(args, 0) : args)));
+      Ref none(checked(PyTuple_New(0)));
+      return item(element.get(), none.get());
+    }
+    Value& v = *value_of(o);
+    TW_CHECK(v.size() == 1, value, "item: the array must have one element; its shape is ", v.shape());
+    Scalar s = read_scalar(v);
+    return s.is_real()      ? PyFloat_FromDouble(s.real)
+           : s.is_boolean() ? PyBool_FromLong(s.integer != 0)
+                            : PyLong_FromLongLong(s.integer);
+  });
 }
 PyObject* tolist(PyObject* o, PyObject*) {
-  TW_TRY(Ref array(to_numpy(*value_of(o))); return PyObject_CallMethod(array.get(), "tolist", nullptr);)
+  return guarded([&] {
+    Ref array(to_numpy(*value_of(o)));
+    return PyObject_CallMethod(array.get(), "tolist", nullptr);
+  });
 }
-PyObject* wait(PyObject* o, PyObject*) { TW_TRY(wait_to_read(*value_of(o)); Py_RETURN_NONE;) }
+PyObject* wait_for_writes(PyObject* o, PyObject*) {
+  return guarded([&] {
+    wait_to_read(*value_of(o));
+    Py_RETURN_NONE;
+  });
+}
+PyObject* wait_for_all(PyObject* o, PyObject*) {
+  return guarded([&] {
+    wait_to_write(*value_of(o));
+    Py_RETURN_NONE;
+  });
+}
 PyObject* same(PyObject* o, PyObject*) { return Py_INCREF(o), o; }
-PyObject* in_context(PyObject* o, PyObject* ctx) { TW_TRY(check_context(ctx); Py_INCREF(o); return o;) }
-PyObject* detach(PyObject* o, PyObject*) { TW_TRY(return wrap(new_alias(*value_of(o)));) }
+PyObject* in_context(PyObject* o, PyObject* ctx) {
+  return guarded([&] {
+    check_context(ctx);
+    return Py_NewRef(o);
+  });
+}
+PyObject* detach(PyObject* o, PyObject*) {
+  return guarded([&] { return wrap(new_alias(*value_of(o))); });
+}
 
 PyObject* attach(PyObject* o, PyObject* args, PyObject* keywords) {
   static const char* kNames[] = {"grad_req", "stype", nullptr};
   const char* req = "write";
   PyObject* stype = Py_None;
   if (!PyArg_ParseTupleAndKeywords(args, keywords, "|sO", const_cast<char**>(kNames), &req, &stype)) return nullptr;
-  TW_TRY(std::string_view r = req; TW_CHECK(r == "write" || r == "add" || r == "null", value,
-                                            "attach_grad: grad_req must be write, add or null; got ", r);
-         attach_grad(*value_of(o), r == "write" ? GradReq::write
-                                   : r == "add" ? GradReq::add
-                                                : GradReq::null);
-         Py_RETURN_NONE;)
+  return guarded([&] {
+    attach_grad(*value_of(o), grad_req_of(req, "attach_grad"));
+    Py_RETURN_NONE;
+  });
 }
 PyObject* drop_grad(PyObject* o, PyObject*) {
   Value* v = value_of(o);
@@ -158,16 +188,22 @@ PyObject* backward_method(PyObject* o, PyObject* args, PyObject* keywords) {
   int retain = 0, train = 1;
   if (!PyArg_ParseTupleAndKeywords(args, keywords, "|Opp", const_cast<char**>(kNames), &head, &retain, &train))
     return nullptr;
-  TW_TRY(Val y = Val::share(value_of(o));
-         Val dy = head == Py_None ? Val() : require_operand(head, "backward", "out_grad");
-         backward({&y, 1}, {&dy, 1}, {.retain_graph = retain != 0, .training = train != 0}); Py_RETURN_NONE;)
+  return guarded([&] {
+    Val y = Val::share(value_of(o));
+    Val dy = head == Py_None ? Val() : require_operand(head, "backward", "out_grad");
+    backward({&y, 1}, {&dy, 1}, {.retain_graph = retain != 0, .training = train != 0});
+    Py_RETURN_NONE;
+  });
 }
 PyObject* copyto(PyObject* o, PyObject* other) {
-  TW_TRY(if (!is_array(other)) {
-    check_context(other);
-    return wrap(to_array(o, {}));
-  } assign(*value_of(other), *value_of(o));
-         Py_INCREF(other); return other;)
+  return guarded([&] {
+    if (!is_array(other)) {
+      check_context(other);
+      return wrap(to_array(o, {}));
+    }
+    assign(*value_of(other), *value_of(o));
+    return Py_NewRef(other);
+  });
 }
 PyObject* astype(PyObject* o, PyObject* args, PyObject* keywords) {
   static const char* kNames[] = {"dtype", "order", "casting", "subok", "copy", nullptr};
@@ -176,39 +212,50 @@ PyObject* astype(PyObject* o, PyObject* args, PyObject* keywords) {
   if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|OOpp", const_cast<char**>(kNames), &dtype, &order, &casting,
                                    &subok, &copy))
     return nullptr;
-  TW_TRY(DType t = to_dtype(dtype); Value& v = *value_of(o); if (!copy && t == v.dtype()) return Py_INCREF(o), o;
-         const OpDef& op = op_with_role(t == v.dtype() ? Role::copy : Role::cast); Value* x = &v; Value * out[6];
-         invoke(op, op.role == Role::cast ? static_cast<const void*>(&t) : nullptr, {&x, 1}, out); return wrap(out[0]);)
+  return guarded([&] {
+    DType t = to_dtype(dtype);
+    return !copy && t == value_of(o)->dtype() ? Py_NewRef(o) : wrap(to_array(o, t));
+  });
 }
 PyObject* reduce(PyObject* o, PyObject*) {
-  TW_TRY(Ref array(to_numpy(*value_of(o))), module(checked(PyImport_ImportModule("twibil._core"))),
-         make_array(checked(PyObject_GetAttrString(module.get(), "array")));
-         Ref dtype(dtype_object(value_of(o)->dtype()));
-         return Py_BuildValue("(O(OO))", make_array.get(), array.get(), dtype.get());)
+  return guarded([&] {
+    Ref array(to_numpy(*value_of(o))), module(checked(PyImport_ImportModule("twibil._core"))),
+        make_array(checked(PyObject_GetAttrString(module.get(), "array"))), dtype(dtype_object(value_of(o)->dtype()));
+    return Py_BuildValue("(O(OO))", make_array.get(), array.get(), dtype.get());
+  });
 }
-PyObject* deepcopy(PyObject* o, PyObject*) { TW_TRY(return wrap(to_array(o, {}));) }
+PyObject* deepcopy(PyObject* o, PyObject*) {
+  return guarded([&] { return wrap(to_array(o, {})); });
+}
 // NumPy's functions on our arrays come here; python/twibil/np decides what they mean.
+PyObject* call_protocol(const char* name, PyObject* args, PyObject* keywords) {
+  return guarded([&] {
+    Ref module(checked(PyImport_ImportModule("twibil.np._protocols")));
+    Ref f(checked(PyObject_GetAttrString(module.get(), name)));
+    return PyObject_Call(f.get(), args, keywords);
+  });
+}
 PyObject* array_ufunc(PyObject*, PyObject* args, PyObject* keywords) {
-  TW_TRY(Ref module(checked(PyImport_ImportModule("twibil.np._protocols")));
-         Ref f(checked(PyObject_GetAttrString(module.get(), "array_ufunc")));
-         return PyObject_Call(f.get(), args, keywords);)
+  return call_protocol("array_ufunc", args, keywords);
 }
 PyObject* array_function(PyObject*, PyObject* args, PyObject* keywords) {
-  TW_TRY(Ref module(checked(PyImport_ImportModule("twibil.np._protocols")));
-         Ref f(checked(PyObject_GetAttrString(module.get(), "array_function")));
-         return PyObject_Call(f.get(), args, keywords);)
+  return call_protocol("array_function", args, keywords);
 }
 
 PyObject* text_of(PyObject* o, const char* function) {
-  TW_TRY(Ref module(checked(PyImport_ImportModule("twibil._print")));
-         return PyObject_CallMethod(module.get(), function, "O", o);)
+  return guarded([&] {
+    Ref module(checked(PyImport_ImportModule("twibil._print")));
+    return PyObject_CallMethod(module.get(), function, "O", o);
+  });
 }
 PyObject* repr_slot(PyObject* o) { return text_of(o, "array_repr"); }
 PyObject* str_slot(PyObject* o) { return text_of(o, "array_str"); }
 PyObject* format_method(PyObject* o, PyObject* spec) {
-  TW_TRY(Ref number(value_of(o)->rank() == 0 ? checked(item(o, checked(Ref(PyTuple_New(0)).get())))
-                                             : checked(str_slot(o)));
-         return PyObject_Format(number.get(), spec);)
+  return guarded([&] {
+    Ref none(checked(PyTuple_New(0)));
+    Ref number(checked(value_of(o)->rank() == 0 ? item(o, none.get()) : str_slot(o)));
+    return PyObject_Format(number.get(), spec);
+  });
 }
 
 PyGetSetDef properties[] = {
@@ -237,8 +284,9 @@ PyMethodDef methods[] = {
     {"item", item, METH_VARARGS, "The one element (or the one at the given index) as a Python number."},
     {"asscalar", item, METH_VARARGS, "The one element as a Python number."},
     {"tolist", tolist, METH_NOARGS, "Nested lists of Python numbers."},
-    {"wait_to_read", wait, METH_NOARGS, "Waits until the elements are computed; raises what went wrong in them."},
-    {"wait_to_write", wait, METH_NOARGS, "Waits until nobody reads or writes the elements."},
+    {"wait_to_read", wait_for_writes, METH_NOARGS,
+     "Waits until the elements are computed; raises what went wrong in them."},
+    {"wait_to_write", wait_for_all, METH_NOARGS, "Waits until nobody reads or writes the elements."},
     {"as_np_ndarray", same, METH_NOARGS, "This array."},
     {"as_nd_ndarray", same, METH_NOARGS, "This array: there is one array type."},
     {"as_in_ctx", in_context, METH_O, "This array on a device."},

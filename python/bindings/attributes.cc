@@ -23,9 +23,7 @@ double to_double(PyObject* o, const Field& f, const char* op) {
 bool to_bool(PyObject* o, const Field& f, const char* op) {
   if (PyBool_Check(o)) return o == Py_True;
   if (!PyLong_Check(o) && o != Py_None && !PyNumber_Check(o)) wrong(f, op, "True or False", o);
-  int truth = PyObject_IsTrue(o);
-  checked(truth);
-  return truth != 0;
+  return is_true(o);
 }
 
 int64_t integer(PyObject* o, const Field& f, const char* op) {
@@ -65,9 +63,7 @@ DoubleList double_list(PyObject* o, const Field& f, const char* op) {
 
 std::string_view word(PyObject* o, const Field& f, const char* op) {
   if (!PyUnicode_Check(o)) wrong(f, op, "a string", o);
-  const char* s = PyUnicode_AsUTF8(o);
-  if (!s) throw PythonError{};
-  return s;
+  return utf8(o);
 }
 
 void set_text(const Field& f, void* attrs, PyObject* o, const char* op) {

@@ -2,8 +2,11 @@
 // Recording scopes, backward and grad.
 #include "autograd.h"
 
+#include <algorithm>
+#include <memory>
 #include <vector>
 
+#include "api/grad_req.h"
 #include "convert.h"
 #include "ir/modes.h"
 #include "ir/node.h"
@@ -52,18 +55,22 @@ PyTypeObject ScopeType = {
     .tp_methods = scope_methods,
 };
 
-std::vector<Val> values(PyObject* o, const char* who, const char* what) {
+enum class Nones { refused, allowed };
+
+/// One array or a sequence of them. Where None is allowed, it stands for no array, or for an empty list.
+std::vector<Val> values(PyObject* o, const char* who, const char* what, Nones nones = Nones::refused) {
   std::vector<Val> list;
-  if (o == Py_None) return list;
+  if (o == Py_None && nones == Nones::allowed) return list;
   if (is_array(o)) {
     list.push_back(Val::share(value_of(o)));
     return list;
   }
-  Ref items(PySequence_Fast(o, "arrays must be given as an array, a list or a tuple"));
-  checked(items.get());
+  TW_CHECK(PySequence_Check(o), type, who, ": ", what, " must be an array or a list of arrays; got ",
+           Py_TYPE(o)->tp_name);
+  Ref items(checked(PySequence_Fast(o, "arrays must be given as an array, a list or a tuple")));
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
     PyObject* item = PySequence_Fast_GET_ITEM(items.get(), i);
-    list.push_back(item == Py_None ? Val() : require_operand(item, who, what));
+    list.push_back(item == Py_None && nones == Nones::allowed ? Val() : require_operand(item, who, what));
   }
   return list;
 }
@@ -80,24 +87,17 @@ struct PythonGradient final : CustomGradient {
     for (size_t i = 0; i < dy.size(); ++i) PyTuple_SET_ITEM(args.get(), i, wrap(dy[i]));
     Ref result(checked(PyObject_CallObject(function, args.get())));
     Vals dx;
-    for (Val& v : values(result.get(), "Function.backward", "its result")) dx.push_back(std::move(v));
+    for (Val& v : values(result.get(), "Function.backward", "its result", Nones::allowed)) dx.push_back(std::move(v));
     return dx;
   }
   PyObject* function;
 };
 
-#define TW_TRY(...)         \
-  try {                     \
-    __VA_ARGS__             \
-  } catch (...) {           \
-    return raise_current(); \
-  }
-
 PyObject* set_recording(PyObject*, PyObject* on) {
-  return PyBool_FromLong(std::exchange(modes.recording, PyObject_IsTrue(on) == 1));
+  return guarded([&] { return PyBool_FromLong(std::exchange(modes.recording, is_true(on))); });
 }
 PyObject* set_training(PyObject*, PyObject* on) {
-  return PyBool_FromLong(std::exchange(modes.training, PyObject_IsTrue(on) == 1));
+  return guarded([&] { return PyBool_FromLong(std::exchange(modes.training, is_true(on))); });
 }
 PyObject* is_recording(PyObject*, PyObject*) { return PyBool_FromLong(modes.recording); }
 PyObject* is_training(PyObject*, PyObject*) { return PyBool_FromLong(modes.training); }
@@ -105,13 +105,17 @@ PyObject* is_training(PyObject*, PyObject*) { return PyBool_FromLong(modes.train
 PyObject* recording_scope(PyObject*, PyObject* args) {
   PyObject *record = Py_None, *train = Py_None;
   if (!PyArg_ParseTuple(args, "|OO", &record, &train)) return nullptr;
-  auto mode = [](PyObject* o) -> signed char { return o == Py_None ? -1 : PyObject_IsTrue(o) == 1; };
-  Scope* s = PyObject_New(Scope, &ScopeType);
-  if (!s) return nullptr;
-  s->record = mode(record);
-  s->train = mode(train);
-  s->before = new std::vector<Modes>;
-  return reinterpret_cast<PyObject*>(s);
+  return guarded([&] {
+    auto mode = [](PyObject* o) -> signed char { return o == Py_None ? -1 : is_true(o); };
+    signed char records = mode(record), trains = mode(train);
+    auto before = std::make_unique<std::vector<Modes>>();
+    Scope* s = PyObject_New(Scope, &ScopeType);
+    PyObject* o = checked(reinterpret_cast<PyObject*>(s));
+    s->record = records;
+    s->train = trains;
+    s->before = before.release();
+    return o;
+  });
 }
 
 PyObject* backward_function(PyObject*, PyObject* args, PyObject* keywords) {
@@ -121,9 +125,12 @@ PyObject* backward_function(PyObject*, PyObject* args, PyObject* keywords) {
   if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|Oppp", const_cast<char**>(kNames), &heads, &head_grads, &retain,
                                    &train, &create))
     return nullptr;
-  TW_TRY(std::vector<Val> h = values(heads, "backward", "heads"), g = values(head_grads, "backward", "head_grads");
-         backward(h, g, {.retain_graph = retain || create, .create_graph = create != 0, .training = train != 0});
-         Py_RETURN_NONE;)
+  return guarded([&] {
+    std::vector<Val> h = values(heads, "backward", "heads"),
+                     g = values(head_grads, "backward", "head_grads", Nones::allowed);
+    backward(h, g, {.retain_graph = retain || create, .create_graph = create != 0, .training = train != 0});
+    Py_RETURN_NONE;
+  });
 }
 
 PyObject* grad_function(PyObject*, PyObject* args, PyObject* keywords) {
@@ -134,12 +141,21 @@ PyObject* grad_function(PyObject*, PyObject* args, PyObject* keywords) {
   if (!PyArg_ParseTupleAndKeywords(args, keywords, "OO|OOpp", const_cast<char**>(kNames), &heads, &variables,
                                    &head_grads, &retain, &create, &train))
     return nullptr;
-  TW_TRY(std::vector<Val> h = values(heads, "grad", "heads"), v = values(variables, "grad", "variables"),
-         g = values(head_grads, "grad", "head_grads");
-         bool keep = retain == Py_None ? create != 0 : PyObject_IsTrue(retain) == 1;
-         Vals dx = grad(h, v, g, {.retain_graph = keep, .create_graph = create != 0, .training = train != 0});
-         if (is_array(variables)) return wrap(dx[0]); Ref list(checked(PyList_New(dx.size())));
-         for (int i = 0; i < dx.size(); ++i) PyList_SET_ITEM(list.get(), i, wrap(dx[i])); return list.leak();)
+  return guarded([&] {
+    std::vector<Val> h = values(heads, "grad", "heads"), v = values(variables, "grad", "variables"),
+                     g = values(head_grads, "grad", "head_grads", Nones::allowed);
+    bool keep = retain == Py_None ? create != 0 : is_true(retain);
+    Vals dx = grad(h, v, g, {.retain_graph = keep, .create_graph = create != 0, .training = train != 0});
+    if (is_array(variables)) return wrap(dx[0]);
+    Ref list(checked(PyList_New(dx.size())));
+    for (int i = 0; i < dx.size(); ++i) PyList_SET_ITEM(list.get(), i, wrap(dx[i]));
+    return list.leak();
+  });
+}
+
+GradReq to_grad_req(PyObject* o, const char* who) {
+  TW_CHECK(PyUnicode_Check(o), type, who, ": grad_req must be a string, write, add or null; got ", Py_TYPE(o)->tp_name);
+  return grad_req_of(utf8(o), who);
 }
 
 PyObject* mark_variables(PyObject*, PyObject* args, PyObject* keywords) {
@@ -147,33 +163,38 @@ PyObject* mark_variables(PyObject*, PyObject* args, PyObject* keywords) {
   PyObject *variables = nullptr, *gradients = nullptr, *reqs = Py_None;
   if (!PyArg_ParseTupleAndKeywords(args, keywords, "OO|O", const_cast<char**>(kNames), &variables, &gradients, &reqs))
     return nullptr;
-  TW_TRY(
-      std::vector<Val> v = values(variables, "mark_variables", "variables"),
-      g = values(gradients, "mark_variables", "gradients");
-      TW_CHECK(v.size() == g.size(), value, "mark_variables: there must be one gradient per variable; got ", v.size(),
-               " and ", g.size());
-      for (size_t i = 0; i < v.size(); ++i) {
-        std::string_view r = "write";
-        Ref held(reqs != Py_None && !PyUnicode_Check(reqs)
-                     ? checked(PySequence_GetItem(reqs, static_cast<Py_ssize_t>(i)))
-                     : nullptr);
-        PyObject* req = held ? held.get() : reqs;
-        if (req != Py_None) r = PyUnicode_AsUTF8(req);
-        TW_CHECK(r == "write" || r == "add" || r == "null", value,
-                 "mark_variables: grad_req must be write, add or null; got ", r);
-        attach_grad(*v[i], r == "write" ? GradReq::write : r == "add" ? GradReq::add : GradReq::null, g[i]);
-      } Py_RETURN_NONE;)
+  return guarded([&] {
+    constexpr const char* kWho = "mark_variables";
+    std::vector<Val> v = values(variables, kWho, "variables"), g = values(gradients, kWho, "gradients");
+    TW_CHECK(v.size() == g.size(), value, kWho, ": there must be one gradient per variable; got ", v.size(), " and ",
+             g.size());
+    std::vector<GradReq> r(v.size(), GradReq::write);
+    if (PyUnicode_Check(reqs)) {
+      std::ranges::fill(r, to_grad_req(reqs, kWho));
+    } else if (reqs != Py_None) {
+      Ref list(checked(PySequence_List(reqs)));
+      TW_CHECK(PyList_GET_SIZE(list.get()) == std::ssize(v), value, kWho,
+               ": there must be one grad_req per variable; got ", static_cast<int64_t>(PyList_GET_SIZE(list.get())),
+               " for ", v.size());
+      for (size_t i = 0; i < r.size(); ++i)
+        r[i] = to_grad_req(PyList_GET_ITEM(list.get(), static_cast<Py_ssize_t>(i)), kWho);
+    }
+    for (size_t i = 0; i < v.size(); ++i) attach_grad(*v[i], r[i], g[i]);
+    Py_RETURN_NONE;
+  });
 }
 
 PyObject* record_function(PyObject*, PyObject* args) {
   PyObject *outputs, *inputs, *function;
   if (!PyArg_ParseTuple(args, "OOO", &outputs, &inputs, &function)) return nullptr;
-  TW_TRY(std::vector<Val> y = values(outputs, "Function", "outputs"), x = values(inputs, "Function", "inputs");
-         std::vector<Value*> in, out; for (Val& v
-                                           : x) in.push_back(v.get());
-         for (Val& v
-              : y) out.push_back(v.get());
-         record_custom(in, out, std::make_unique<PythonGradient>(function)); Py_RETURN_NONE;)
+  return guarded([&] {
+    std::vector<Val> y = values(outputs, "Function", "outputs"), x = values(inputs, "Function", "inputs");
+    std::vector<Value*> in, out;
+    for (Val& v : x) in.push_back(v.get());
+    for (Val& v : y) out.push_back(v.get());
+    record_custom(in, out, std::make_unique<PythonGradient>(function));
+    Py_RETURN_NONE;
+  });
 }
 
 PyMethodDef functions[] = {

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "convert.h"
 
+#include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "ir/apply.h"
+#include "ir/modes.h"
 #include "ir/registry.h"
 #include "kernels/copy.h"
 #include "runtime/launch.h"
@@ -33,9 +36,7 @@ DType to_dtype(PyObject* o) {
     if (known.get() == o) return static_cast<DType>(i);
   }
   if (PyUnicode_Check(o)) {
-    const char* s = PyUnicode_AsUTF8(o);
-    if (!s) throw PythonError{};
-    return dtype_from_name(s);
+    return dtype_from_name(utf8(o));
   }
   if (o == reinterpret_cast<PyObject*>(&PyFloat_Type)) return DType::float64;
   if (o == reinterpret_cast<PyObject*>(&PyLong_Type)) return DType::int64;
@@ -50,7 +51,7 @@ DType to_dtype(PyObject* o) {
     throw_error(ErrorKind::type,
                 text("dtype must be a NumPy dtype, a Python type or a name; got ", Py_TYPE(o)->tp_name));
   }
-  return dtype_from_name(PyUnicode_AsUTF8(name.get()));
+  return dtype_from_name(utf8(name.get()));
 }
 
 bool to_scalar(PyObject* o, Scalar* s) {
@@ -72,6 +73,10 @@ bool to_scalar(PyObject* o, Scalar* s) {
 static bool is_numpy_scalar(PyObject* o) {
   static PyObject* generic = checked(PyObject_GetAttrString(numpy_module(), "generic"));
   return PyObject_TypeCheck(o, reinterpret_cast<PyTypeObject*>(generic));
+}
+bool is_numpy_integer(PyObject* o) {
+  static PyObject* integer = checked(PyObject_GetAttrString(numpy_module(), "integer"));
+  return PyObject_TypeCheck(o, reinterpret_cast<PyTypeObject*>(integer));
 }
 
 static int64_t whole_number(PyObject* o, const Purpose& what) {
@@ -121,7 +126,7 @@ void check_context(PyObject* o) {
   static PyObject* accepted = nullptr;  // the last device that passed: mostly the one that arrays name as theirs
   if (o == Py_None || o == accepted) return;
   Ref s(checked(PyObject_Str(o)));
-  std::string_view name = PyUnicode_AsUTF8(s.get());
+  std::string_view name = utf8(s.get());
   TW_CHECK(name.starts_with("cpu"), value, "device ", name,
            " is not there: this build runs on the CPU, and num_gpus() is 0. Use cpu()");
   Py_INCREF(o);
@@ -159,17 +164,38 @@ DType buffer_dtype(const Py_buffer& b) {
   }
 }
 
+/// The NumPy dtype that elements without a dtype of ours are cast to first, so that they keep their values.
+Ref nearest_dtype(PyObject* o, Maybe<DType> wanted) {
+  Ref type(checked(PyObject_GetAttrString(o, "dtype")));
+  Ref letter(checked(PyObject_GetAttrString(type.get(), "kind"))), text_of(checked(PyObject_Str(type.get())));
+  std::string_view kind = utf8(letter.get());
+  TW_CHECK(kind == "i" || kind == "u" || kind == "f", type, "array: elements must be numbers; got NumPy dtype ",
+           utf8(text_of.get()));
+  if (!is_true(Ref(checked(PyObject_GetAttrString(type.get(), "isnative"))).get()))
+    return checked(PyObject_CallMethod(type.get(), "newbyteorder", "s", "="));
+  if (kind == "f") return dtype_object(DType::float64);  // loses what float64 lacks
+  Ref bytes(checked(PyObject_GetAttrString(type.get(), "itemsize")));
+  if (kind == "i" || to_int(bytes.get(), "itemsize") < 8) return dtype_object(DType::int64);
+  DType to = wanted.value_or(DType::int64);
+  if (to == DType::bool_ || to == DType::float32) return dtype_object(to);
+  if (is_floating(to)) return dtype_object(DType::float64);
+  if (is_true(Ref(checked(PyObject_GetAttrString(o, "size"))).get())) {
+    Ref largest(checked(PyObject_CallMethod(o, "max", nullptr)));
+    int overflow;
+    Ref number(checked(PyNumber_Index(largest.get())));
+    (void)PyLong_AsLongLongAndOverflow(number.get(), &overflow);
+    TW_CHECK(!overflow, overflow, "array: ", utf8(Ref(checked(PyObject_Str(number.get()))).get()),
+             " does not fit int64, the widest integer dtype. Use dtype=\"float64\" to round it");
+  }
+  return dtype_object(DType::int64);
+}
+
 Val from_numpy(PyObject* o, Maybe<DType> dtype) {
   NumpyView view(o, PyBUF_RECORDS_RO);
   const Py_buffer& b = view.buffer;
   DType from = buffer_dtype(b);
-  if (from == kUnknownDType) {  // other integers fit int64, longer floats lose what float64 lacks
-    Ref kind(checked(PyObject_GetAttrString(o, "dtype")));
-    Ref letter(checked(PyObject_GetAttrString(kind.get(), "kind")));
-    std::string_view k = PyUnicode_AsUTF8(letter.get());
-    TW_CHECK(k == "i" || k == "u" || k == "f", type, "array: elements must be numbers; got NumPy dtype ",
-             PyUnicode_AsUTF8(Ref(checked(PyObject_Str(kind.get()))).get()));
-    Ref cast(checked(PyObject_CallMethod(o, "astype", "s", k == "f" ? "float64" : "int64")));
+  if (from == kUnknownDType) {
+    Ref cast(checked(PyObject_CallMethod(o, "astype", "O", nearest_dtype(o, dtype).get())));
     return from_numpy(cast.get(), dtype);
   }
   TW_CHECK(b.ndim <= kMaxRank, value, "array: at most ", kMaxRank, " dimensions; got ", b.ndim);
@@ -196,12 +222,12 @@ Val from_scalar(const Scalar& s, DType dtype) {
   return v;
 }
 
-bool holds_arrays(PyObject* o, int depth = 0) {
-  if (is_array(o)) return true;
-  if ((!PyList_Check(o) && !PyTuple_Check(o)) || depth > kMaxRank || PySequence_Fast_GET_SIZE(o) == 0) return false;
-  Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
-  for (Py_ssize_t i = 0; i < n; ++i)
-    if (holds_arrays(PySequence_Fast_GET_ITEM(o, i), depth + 1)) return true;
+/// Whether nested lists hold an array of which `is_one` is true.
+template <class F> bool holds_array(PyObject* o, F is_one, int depth = 0) {
+  if (is_array(o)) return is_one(*value_of(o));
+  if ((!PyList_Check(o) && !PyTuple_Check(o)) || depth > kMaxRank) return false;
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i)
+    if (holds_array(PySequence_Fast_GET_ITEM(o, i), is_one, depth + 1)) return true;
   return false;
 }
 
@@ -219,8 +245,29 @@ bool is_numpy_array(PyObject* o) {
   return PyObject_TypeCheck(o, reinterpret_cast<PyTypeObject*>(type));
 }
 
+Val cast_to(DType t, Val v) { return v->dtype() == t ? v : apply(op_with_role(Role::cast), t, {v}); }
+
+/// Nested lists as an array by operators, so that gradients flow to the arrays in them.
+Val stack_of(PyObject* o, DType dtype) {
+  if (is_array(o)) return cast_to(dtype, Val::share(value_of(o)));
+  if (!PyList_Check(o) && !PyTuple_Check(o)) return to_array(o, dtype);
+  std::vector<Val> parts;
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i) {
+    parts.push_back(stack_of(PySequence_Fast_GET_ITEM(o, i), dtype));
+    TW_CHECK(std::ranges::equal(parts[0]->shape(), parts.back()->shape()), value,
+             "array: the arrays and numbers of a list must have one shape; got ", parts[0]->shape(), " and ",
+             parts.back()->shape(), ". np.concatenate joins arrays of several sizes");
+  }
+  if (parts.empty()) return Val::adopt(new_value(dtype, Shape{0}));
+  // layers: operator names (what a list of arrays means)
+  static const OpDef& stack = require_op("stack");
+  return apply_all(stack, stack.attrs.defaults, parts)[0];
+}
+
 Val from_sequence(PyObject* o, Maybe<DType> dtype) {
-  Ref plain(holds_arrays(o) ? without_arrays(o) : (Py_INCREF(o), o));
+  if (modes.recording && holds_array(o, [](const Value& v) { return v.node != nullptr; }))
+    return stack_of(o, dtype.value_or(default_float()));
+  Ref plain(holds_array(o, [](const Value&) { return true; }) ? without_arrays(o) : (Py_INCREF(o), o));
   Ref array(checked(PyObject_CallMethod(numpy_module(), "asarray", "(O)", plain.get())));
   if (!dtype) {
     Ref type(checked(PyObject_GetAttrString(array.get(), "dtype")));
@@ -253,12 +300,8 @@ Val require_operand(PyObject* o, const char* op, const char* argument) {
 Val to_array(PyObject* o, Maybe<DType> dtype) {
   Scalar s;
   if (is_array(o)) {
-    Value& v = *value_of(o);
-    Val copy = apply(op_with_role(Role::copy), {Val::share(&v)});
-    if (!dtype || *dtype == v.dtype()) return copy;
-    Val cast = Val::adopt(new_value(*dtype, v.shape()));
-    assign(*cast, *copy);
-    return cast;
+    Val v = Val::share(value_of(o));
+    return dtype && *dtype != v->dtype() ? cast_to(*dtype, v) : apply(op_with_role(Role::copy), {v});
   }
   if (to_scalar(o, &s)) return from_scalar(s, dtype.value_or(s.is_boolean() ? DType::bool_ : default_float()));
   if (is_numpy_array(o) || is_numpy_scalar(o)) return from_numpy(o, dtype);

@@ -19,7 +19,7 @@ Val to_array(PyObject* o, Maybe<DType> dtype);
 
 DType to_dtype(PyObject* o);             // NumPy dtypes and scalar types, Python types, names
 PyObject* dtype_object(DType t);         // numpy.dtype; the string "bfloat16" for what NumPy lacks
-bool to_scalar(PyObject* o, Scalar* s);  // int, float, bool, NumPy scalars
+bool to_scalar(PyObject* o, Scalar* s);  // Python's int, float, bool; false for everything else
 /// What a conversion is for, as messages call it; put into words only when there is something to say.
 struct Purpose {
   const char* op;  // null: the name says it all
@@ -40,6 +40,7 @@ PyObject* attr_object(const Field& field, const void* attrs);
 
 PyObject* to_numpy(const Value& v);
 PyObject* numpy_module();
-void check_context(PyObject* o);  // a device argument must be a CPU
+bool is_numpy_integer(PyObject* o);  // numpy.int64(3) and its kind; not numpy.bool_, not arrays
+void check_context(PyObject* o);     // a device argument must be a CPU
 
 }  // namespace twibil::python

@@ -31,9 +31,7 @@ PyObject* save_params(PyObject*, PyObject* args, PyObject* keywords) {
       const Value& v = *held.back();
       io::ParamsEntry entry{"", v.dtype(), {v.shape().begin(), v.shape().end()}, bytes_of_value(v)};
       if (named != 0) {
-        const char* name = PyUnicode_AsUTF8(PyList_GET_ITEM(name_list.get(), i));
-        if (name == nullptr) throw PythonError{};
-        entry.name = name;
+        entry.name = utf8(PyList_GET_ITEM(name_list.get(), i));
         TW_CHECK(!entry.name.empty(), value, "save_params: a name must not be empty");
       }
       entries.push_back(std::move(entry));

@@ -160,9 +160,9 @@ class Arguments {
     const auto& known = *f_.keywords;
     for (size_t i = 0; i < known.size(); ++i)
       if (known[i] == key) return static_cast<int>(i);
-    const char* s = PyUnicode_AsUTF8(key);  // not interned, or another spelling
+    std::string_view s = utf8(key);  // not interned, or another spelling
     for (int i = 0; i < inputs_; ++i)
-      if (std::string_view(s) == op_.in[i].name || is_among(op_.in[i].renames, s)) return i;
+      if (s == op_.in[i].name || is_among(op_.in[i].renames, s)) return i;
     if (const Field* field = find_field(op_.attrs, s)) return inputs_ + static_cast<int>(field - op_.attrs.fields);
     static constexpr std::string_view kFirst[] = {"x", "a", "data", "array",
                                                   "object"};  // what callers call the first array
@@ -174,7 +174,7 @@ class Arguments {
     std::vector<std::string_view> known;
     for (int i = 0; i < inputs_; ++i) known.push_back(op_.in[i].name);
     for (const Field& field : op_.attrs.span()) known.push_back(field.name);
-    std::string_view s = PyUnicode_AsUTF8(key);
+    std::string_view s = utf8(key);
     throw_error(ErrorKind::type, text(op_.name, ": there is no argument ", s, did_you_mean(s, known)));
   }
 
@@ -227,9 +227,8 @@ class Arguments {
   }
   void check_order(PyObject* o) const {
     if (o == Py_None) return;
-    const char* s = PyUnicode_Check(o) ? PyUnicode_AsUTF8(o) : "?";
-    TW_CHECK(std::string_view("CKA").find(s) != std::string_view::npos, value, op_.name,
-             ": order must be \"C\"; got \"", s, "\"");
+    std::string_view s = PyUnicode_Check(o) ? utf8(o) : "?";
+    TW_CHECK(s == "C" || s == "K" || s == "A", value, op_.name, ": order must be \"C\"; got \"", s, "\"");
   }
 
   const Function& f_;
@@ -245,7 +244,7 @@ class Arguments {
 PyObject* call_function(PyObject* self, PyObject* const* args, size_t flags, PyObject* names) {
   const Function& f = *reinterpret_cast<Function*>(self);
   Py_ssize_t n = PyVectorcall_NARGS(flags);
-  try {
+  return guarded([&] {
     if (!names && n && Py_IS_TYPE(args[0], &ArrayType)) {
       if (n == 2 && f.op->inputs() == 2 && Py_IS_TYPE(args[1], &ArrayType)) {
         if (Value* y = fast_binary(*f.fast, value_of(args[0]), value_of(args[1]))) return wrap_new(y);
@@ -258,9 +257,7 @@ PyObject* call_function(PyObject* self, PyObject* const* args, size_t flags, PyO
     for (Py_ssize_t i = 0; names && i < PyTuple_GET_SIZE(names); ++i)
       arguments.keyword(PyTuple_GET_ITEM(names, i), args[n + i]);
     return arguments.run();
-  } catch (...) {
-    return raise_current();
-  }
+  });
 }
 
 PyObject* bind(PyObject* self, PyObject* instance, PyObject*) {
@@ -303,7 +300,7 @@ PyObject* get_doc(PyObject* self, void*) {
 
 // inspect.signature wants a Signature object on types of one's own, so it is made when somebody asks.
 PyObject* get_signature(PyObject* self, void*) {
-  try {
+  return guarded([&] {
     const OpDef& op = *reinterpret_cast<Function*>(self)->op;
     Ref inspect(checked(PyImport_ImportModule("inspect")));
     Ref parameter(checked(PyObject_GetAttrString(inspect.get(), "Parameter")));
@@ -326,9 +323,7 @@ PyObject* get_signature(PyObject* self, void*) {
     }
     add("out", "KEYWORD_ONLY", Py_None);
     return PyObject_CallMethod(inspect.get(), "Signature", "O", list.get());
-  } catch (...) {
-    return raise_current();
-  }
+  });
 }
 
 PyGetSetDef properties[] = {

@@ -6,12 +6,11 @@
 
 namespace twibil::python {
 
+extern PyTypeObject FunctionType;
 /// A new function object. `name` outlives it (a string of the operator's definition).
 PyObject* make_function(const OpDef& op, const char* name);
 void prepare_function_type();
-/// Python-side call of `op` with attributes from a dictionary: used by the registry's test drivers.
-extern PyTypeObject FunctionType;
-/// Runs one operator for Python: list when several outputs are visible.
+/// Runs one operator for Python: an array, or a list of them when several outputs are visible.
 PyObject* call_op(const OpDef& op, const void* attrs, std::span<Value* const> in, Value* const* given);
 
 }  // namespace twibil::python

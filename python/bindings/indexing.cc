@@ -15,15 +15,16 @@ namespace twibil::python {
 
 namespace {
 
+/// Integers give views; arrays without dimensions are index arrays, which give copies.
 bool is_integer_key(PyObject* o) {
-  return PyLong_Check(o) ? !PyBool_Check(o)
-                         : PyIndex_Check(o) && !is_array(o) && !PyBool_Check(o) && !PyObject_CheckBuffer(o);
+  if (PyLong_Check(o)) return !PyBool_Check(o);
+  return PyIndex_Check(o) && !is_array(o) && (!PyObject_CheckBuffer(o) || is_numpy_integer(o));
 }
 
 /// How many axes of the array an entry of a key takes up.
 int consumed_axes(PyObject* o) {
   if (o == Py_None || o == Py_Ellipsis) return 0;
-  return advanced_axes(o);
+  return is_integer_key(o) ? 1 : advanced_axes(o);
 }
 
 int64_t checked_index(int64_t i, int64_t size, int axis) {
@@ -129,7 +130,7 @@ bool fill_part(Value& x, const ops::BasicIndexAttrs& attrs, PyObject* to) {
 }  // namespace
 
 PyObject* array_subscript(PyObject* o, PyObject* key) {
-  try {
+  return guarded([&] {
     Value& x = *value_of(o);
     if (PyLong_CheckExact(key) && !must_link(x)) {
       TW_CHECK(x.rank() > 0, index, "too many indices: the array has 0 dimensions, 1 was indexed");
@@ -138,9 +139,7 @@ PyObject* array_subscript(PyObject* o, PyObject* key) {
     ParsedKey parsed = parse(x, key);
     if (parsed.advanced.empty()) return wrap(basic_view(x, parsed.basic));
     return wrap(parsed.advanced.read(is_whole(x, parsed.basic) ? Val::share(&x) : basic_view(x, parsed.basic)));
-  } catch (...) {
-    return raise_current();
-  }
+  });
 }
 
 int array_assign_subscript(PyObject* o, PyObject* key, PyObject* to) {
@@ -178,15 +177,13 @@ struct Iterator {
 
 PyObject* iterator_next(PyObject* self) {
   Iterator* it = reinterpret_cast<Iterator*>(self);
-  try {
+  return guarded([&]() -> PyObject* {
     Value& x = *value_of(it->array);
     if (it->next >= x.dims[0]) return nullptr;
     if (!must_link(x)) return wrap_new(new_item_view(x, it->next++));
     Ref key(checked(PyLong_FromLongLong(it->next++)));
     return array_subscript(it->array, key.get());
-  } catch (...) {
-    return raise_current();
-  }
+  });
 }
 void iterator_dealloc(PyObject* self) {
   Py_DECREF(reinterpret_cast<Iterator*>(self)->array);

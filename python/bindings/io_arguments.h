@@ -11,15 +11,6 @@
 
 namespace twibil::python {
 
-/// Calls f; a C++ exception becomes Python's.
-template <class F> PyObject* guarded(F f) {
-  try {
-    return f();
-  } catch (...) {
-    return raise_current();
-  }
-}
-
 /// Lets other Python threads run until the end of the scope, in which no Python object and no Value may be touched.
 class WithoutLock {
  public:

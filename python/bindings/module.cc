@@ -21,43 +21,44 @@ namespace twibil::python {
 
 namespace {
 
-#define TW_TRY(...)         \
-  try {                     \
-    __VA_ARGS__             \
-  } catch (...) {           \
-    return raise_current(); \
-  }
-
 PyObject* make_array(PyObject*, PyObject* args, PyObject* keywords) {
   static const char* kNames[] = {"object", "dtype", "ctx", "device", "copy", nullptr};
   PyObject *object = nullptr, *dtype = Py_None, *ctx = Py_None, *device = Py_None, *copy = Py_True;
   if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|OOOO", const_cast<char**>(kNames), &object, &dtype, &ctx, &device,
                                    &copy))
     return nullptr;
-  TW_TRY(check_context(ctx); check_context(device);
-         return wrap(to_array(object, dtype == Py_None ? Maybe<DType>() : Maybe<DType>(to_dtype(dtype))));)
+  return guarded([&] {
+    check_context(ctx);
+    check_context(device);
+    return wrap(to_array(object, dtype == Py_None ? Maybe<DType>() : Maybe<DType>(to_dtype(dtype))));
+  });
 }
 
 /// {"sum": function, ...} of the public names that start with "np." and so on.
 PyObject* functions_of(PyObject*, PyObject* space) {
-  TW_TRY(std::string prefix = std::string(PyUnicode_AsUTF8(space)) + "."; Ref dict(checked(PyDict_New()));
-         for (const OpDef* op
-              : registry()) for (const char* name
-                                 : op->names) {
-           if (!name || std::strncmp(name, prefix.c_str(), prefix.size()) != 0 ||
-               std::strchr(name + prefix.size(), '.'))
-             continue;
-           Ref f(make_function(*op, name));
-           checked(PyDict_SetItemString(dict.get(), name + prefix.size(), f.get()));
-         } return dict.leak();)
+  return guarded([&] {
+    std::string prefix = text(utf8(space), ".");
+    Ref dict(checked(PyDict_New()));
+    for (const OpDef* op : registry())
+      for (const char* name : op->names) {
+        if (!name || std::strncmp(name, prefix.c_str(), prefix.size()) != 0 || std::strchr(name + prefix.size(), '.'))
+          continue;
+        Ref f(make_function(*op, name));
+        checked(PyDict_SetItemString(dict.get(), name + prefix.size(), f.get()));
+      }
+    return dict.leak();
+  });
 }
 
 PyObject* all_operators(PyObject*, PyObject*) {
-  TW_TRY(Ref dict(checked(PyDict_New())); for (const OpDef* op
-                                               : registry()) {
-    Ref f(make_function(*op, op->name));
-    checked(PyDict_SetItemString(dict.get(), op->name, f.get()));
-  } return dict.leak();)
+  return guarded([] {
+    Ref dict(checked(PyDict_New()));
+    for (const OpDef* op : registry()) {
+      Ref f(make_function(*op, op->name));
+      checked(PyDict_SetItemString(dict.get(), op->name, f.get()));
+    }
+    return dict.leak();
+  });
 }
 
 void add_methods() {
@@ -72,50 +73,82 @@ void add_methods() {
 
 /// Methods written in Python, where no operator has a method of the name.
 PyObject* add_python_methods(PyObject*, PyObject* methods) {
-  TW_TRY(
-      PyObject* name = nullptr, *function = nullptr; Py_ssize_t at = 0; TW_CHECK(
-          PyDict_Check(methods), type, "add_methods: a dict of functions is needed; got ", Py_TYPE(methods)->tp_name);
-      while (PyDict_Next(methods, &at, &name, &function)) {
-        if (PyDict_Contains(ArrayType.tp_dict, name)) continue;
+  return guarded([&] {
+    TW_CHECK(PyDict_Check(methods), type, "add_methods: a dict of functions is needed; got ",
+             Py_TYPE(methods)->tp_name);
+    PyObject *name = nullptr, *function = nullptr;
+    for (Py_ssize_t at = 0; PyDict_Next(methods, &at, &name, &function);)
+      if (!checked(PyDict_Contains(ArrayType.tp_dict, name)))
         checked(PyDict_SetItem(ArrayType.tp_dict, name, function));
-      } PyType_Modified(&ArrayType);
-      Py_RETURN_NONE;)
+    PyType_Modified(&ArrayType);
+    Py_RETURN_NONE;
+  });
 }
 
 PyObject* seed(PyObject*, PyObject* args, PyObject* keywords) {
   static const char* kNames[] = {"seed", "ctx", nullptr};
   PyObject *number = nullptr, *ctx = Py_None;
   if (!PyArg_ParseTupleAndKeywords(args, keywords, "O|O", const_cast<char**>(kNames), &number, &ctx)) return nullptr;
-  TW_TRY(seed_random(static_cast<uint64_t>(to_int(number, "seed"))); Py_RETURN_NONE;)
+  return guarded([&] {
+    seed_random(static_cast<uint64_t>(to_int(number, "seed")));
+    Py_RETURN_NONE;
+  });
 }
 PyObject* get_random_state(PyObject*, PyObject*) {
-  RandomKey k = random_state();
-  return Py_BuildValue("(KK)", static_cast<unsigned long long>(k.seed), static_cast<unsigned long long>(k.counter));
+  return guarded([] {
+    RandomKey k = random_state();
+    return Py_BuildValue("(KK)", static_cast<unsigned long long>(k.seed), static_cast<unsigned long long>(k.counter));
+  });
 }
 PyObject* put_random_state(PyObject*, PyObject* args) {
   unsigned long long s, c;
   if (!PyArg_ParseTuple(args, "(KK)", &s, &c)) return nullptr;
-  set_random_state({s, c});
-  Py_RETURN_NONE;
+  return guarded([&] {
+    set_random_state({s, c});
+    Py_RETURN_NONE;
+  });
 }
-PyObject* waitall(PyObject*, PyObject*) { TW_TRY(wait_all(); Py_RETURN_NONE;) }
+PyObject* waitall(PyObject*, PyObject*) {
+  return guarded([] {
+    wait_all();
+    Py_RETURN_NONE;
+  });
+}
 PyObject* stats(PyObject*, PyObject*) {
-  MemoryStats s = memory_stats();
-  return Py_BuildValue("{sLsLsLsLsL}", "current_bytes", static_cast<long long>(s.current_bytes), "peak_bytes",
-                       static_cast<long long>(s.peak_bytes), "reserved_bytes", static_cast<long long>(s.reserved_bytes),
-                       "limit_bytes", static_cast<long long>(s.limit_bytes), "allocations",
-                       static_cast<long long>(s.allocations));
+  return guarded([] {
+    MemoryStats s = memory_stats();
+    return Py_BuildValue("{sLsLsLsLsL}", "current_bytes", static_cast<long long>(s.current_bytes), "peak_bytes",
+                         static_cast<long long>(s.peak_bytes), "reserved_bytes",
+                         static_cast<long long>(s.reserved_bytes), "limit_bytes", static_cast<long long>(s.limit_bytes),
+                         "allocations", static_cast<long long>(s.allocations));
+  });
 }
 PyObject* reset_peak(PyObject*, PyObject*) {
-  reset_peak_memory();
-  Py_RETURN_NONE;
+  return guarded([] {
+    reset_peak_memory();
+    Py_RETURN_NONE;
+  });
 }
-PyObject* empty_cache(PyObject*, PyObject*) { return PyLong_FromLongLong(trim_memory()); }
+PyObject* empty_cache(PyObject*, PyObject*) {
+  return guarded([] { return PyLong_FromLongLong(trim_memory()); });
+}
 PyObject* num_gpus(PyObject*, PyObject*) { return PyLong_FromLong(0); }
-PyObject* set_limit(PyObject*, PyObject* bytes) { TW_TRY(set_memory_limit(to_int(bytes, "limit")); Py_RETURN_NONE;) }
+PyObject* set_limit(PyObject*, PyObject* bytes) {
+  return guarded([&] {
+    set_memory_limit(to_int(bytes, "limit"));
+    Py_RETURN_NONE;
+  });
+}
 
-PyObject* get_default_dtype(PyObject*, PyObject*) { TW_TRY(return dtype_object(default_float());) }
-PyObject* put_default_dtype(PyObject*, PyObject* dtype) { TW_TRY(set_default_float(to_dtype(dtype)); Py_RETURN_NONE;) }
+PyObject* get_default_dtype(PyObject*, PyObject*) {
+  return guarded([] { return dtype_object(default_float()); });
+}
+PyObject* put_default_dtype(PyObject*, PyObject* dtype) {
+  return guarded([&] {
+    set_default_float(to_dtype(dtype));
+    Py_RETURN_NONE;
+  });
+}
 
 PyMethodDef functions[] = {
     {"array", as_method(make_array), METH_VARARGS | METH_KEYWORDS,
@@ -151,7 +184,7 @@ PyModuleDef definition = {.m_base = PyModuleDef_HEAD_INIT,
 extern "C" PyMODINIT_FUNC PyInit__core() {
   using namespace twibil;
   using namespace twibil::python;
-  try {
+  return guarded([] {
     counts_are_plain = true;  // every handle is touched under the interpreter's lock
     install_runtime();
     checked(PyType_Ready(&ArrayType));
@@ -167,10 +200,7 @@ extern "C" PyMODINIT_FUNC PyInit__core() {
     add_files(module.get());
     add_scenes(module.get());
     add_registry(module.get());
-    Py_INCREF(&ArrayType);
-    checked(PyModule_AddObject(module.get(), "ndarray", reinterpret_cast<PyObject*>(&ArrayType)));
+    checked(PyModule_AddObjectRef(module.get(), "ndarray", reinterpret_cast<PyObject*>(&ArrayType)));
     return module.leak();
-  } catch (...) {
-    return raise_current();
-  }
+  });
 }

@@ -58,7 +58,7 @@ PyObject* invoke_binary(const OpDef& op, PyObject* a, PyObject* b) {
 }
 
 PyObject* binary(Syntax which, PyObject* a, PyObject* b) {
-  try {
+  return guarded([&] {
     const FastPath& f = *paths[which];
     if (plain(a)) {
       if (plain(b)) {
@@ -78,27 +78,23 @@ PyObject* binary(Syntax which, PyObject* a, PyObject* b) {
         if (Value* y = fast_scalar(f, value_of(b), s, true)) return wrap_new(y);
     }
     return invoke_binary(*f.op, a, b);
-  } catch (...) {
-    return raise_current();
-  }
+  });
 }
 
 PyObject* unary(Syntax which, PyObject* a) {
-  try {
+  return guarded([&] {
     const FastPath& f = *paths[which];
     Value* x = value_of(a);
     if (Value* y = fast_unary(f, x)) return wrap_new(y);
     Value* out[6];
     invoke(*f.op, f.op->attrs.defaults, {&x, 1}, out);
     return wrap(out[0]);
-  } catch (...) {
-    return raise_current();
-  }
+  });
 }
 
 // a += b writes into a, in a's dtype.
 PyObject* in_place(Syntax which, PyObject* a, PyObject* b) {
-  try {
+  return guarded([&] {
     const OpDef& op = *paths[which]->op;
     Val x = Val::share(value_of(a)), y = to_operand(b);
     if (!y) Py_RETURN_NOTIMPLEMENTED;
@@ -107,9 +103,7 @@ PyObject* in_place(Syntax which, PyObject* a, PyObject* b) {
     Value* out[6];
     invoke(op, op.attrs.defaults, in, out, given);
     return wrap(out[0]);
-  } catch (...) {
-    return raise_current();
-  }
+  });
 }
 
 template <Syntax which> PyObject* binary_slot(PyObject* a, PyObject* b) { return binary(which, a, b); }
@@ -145,28 +139,20 @@ int truth_slot(PyObject* a) {
   }
 }
 PyObject* float_slot(PyObject* a) {
-  try {
-    return PyFloat_FromDouble(only_element(a).as_double());
-  } catch (...) {
-    return raise_current();
-  }
+  return guarded([&] { return PyFloat_FromDouble(only_element(a).as_double()); });
 }
 PyObject* int_slot(PyObject* a) {
-  try {
+  return guarded([&] {
     Scalar s = only_element(a);
     return s.is_real() ? PyLong_FromDouble(s.real) : PyLong_FromLongLong(s.integer);
-  } catch (...) {
-    return raise_current();
-  }
+  });
 }
 PyObject* index_slot(PyObject* a) {
-  try {
+  return guarded([&] {
     TW_CHECK(!is_floating(value_of(a)->dtype()), type,
              "only integer arrays of one element can be used as an index; this one is ", value_of(a)->dtype());
     return PyLong_FromLongLong(only_element(a).as_int());
-  } catch (...) {
-    return raise_current();
-  }
+  });
 }
 
 }  // namespace

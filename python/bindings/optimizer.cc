@@ -25,7 +25,7 @@ Value* array_of(PyObject* o, const char* op) {
   return value_of(o);
 }
 
-const Field& field_of(const OpDef& op, const char* name) {
+const Field& field_of(const OpDef& op, std::string_view name) {
   const Field* f = find_field(op.attrs, name);
   TW_CHECK(f, value, op.name, ": is not an optimizer's step: it has no attribute ", name);
   return *f;
@@ -35,13 +35,13 @@ PyObject* multi_update(PyObject*, PyObject* args, PyObject* keywords) {
   const char* name;
   PyObject *weights, *grads, *states, *rates, *decays;
   if (!PyArg_ParseTuple(args, "sOOOOO", &name, &weights, &grads, &states, &rates, &decays)) return nullptr;
-  try {
+  return guarded([&] {
     const OpDef& op = require_op(name);
     std::vector<std::byte> attrs(op.attrs.size);
     std::memcpy(attrs.data(), op.attrs.defaults, attrs.size());
     PyObject *key, *value;
     for (Py_ssize_t at = 0; keywords && PyDict_Next(keywords, &at, &key, &value);)
-      set_attr(field_of(op, PyUnicode_AsUTF8(key)), attrs.data(), value, op.name);
+      set_attr(field_of(op, utf8(key)), attrs.data(), value, op.name);
     const Field &rate = field_of(op, "lr"), &decay = field_of(op, "wd");
     Items w(weights), g(grads), s(states), lr(rates), wd(decays);
     TW_CHECK(w.size() == g.size() && w.size() == s.size() && w.size() == lr.size() && w.size() == wd.size(), value,
@@ -58,9 +58,7 @@ PyObject* multi_update(PyObject*, PyObject* args, PyObject* keywords) {
       for (int k = 0; k < op.visible_outputs(); ++k) release(out[k]);
     }
     Py_RETURN_NONE;
-  } catch (...) {
-    return raise_current();
-  }
+  });
 }
 
 PyMethodDef functions[] = {

@@ -136,13 +136,11 @@ PyObject* describe(const OpDef& op) {
 }
 
 PyObject* list_registry(PyObject*, PyObject*) {
-  try {
+  return guarded([&] {
     Ref list = new_list();
     for (const OpDef* op : registry()) append(list.get(), describe(*op));
     return list.leak();
-  } catch (...) {
-    return raise_current();
-  }
+  });
 }
 
 const Field& require_field(const OpDef& op, std::string_view name) {
@@ -177,12 +175,12 @@ void parse_attrs(const OpDef& op, std::byte* attrs, std::string_view text_of) {
 void read_attrs(const OpDef& op, std::byte* attrs, PyObject* given) {
   if (op.attrs.size) std::memcpy(attrs, op.attrs.defaults, op.attrs.size);
   if (given == Py_None) return;
-  if (PyUnicode_Check(given)) return parse_attrs(op, attrs, PyUnicode_AsUTF8(given));
+  if (PyUnicode_Check(given)) return parse_attrs(op, attrs, utf8(given));
   TW_CHECK(PyDict_Check(given), type, op.name, ": attributes must be a dictionary or text; got ",
            Py_TYPE(given)->tp_name);
   PyObject *key, *value;
   for (Py_ssize_t at = 0; PyDict_Next(given, &at, &key, &value);)
-    set_attr(require_field(op, PyUnicode_AsUTF8(key)), attrs, value, op.name);
+    set_attr(require_field(op, utf8(key)), attrs, value, op.name);
 }
 
 PyObject* call_operator(PyObject*, PyObject* args, PyObject* keywords) {
@@ -193,7 +191,7 @@ PyObject* call_operator(PyObject*, PyObject* args, PyObject* keywords) {
   if (!PyArg_ParseTupleAndKeywords(args, keywords, "sO!|Op", const_cast<char**>(kNames), &name, &PyList_Type, &arrays,
                                    &given, &training))
     return nullptr;
-  try {
+  return guarded([&] {
     const OpDef& op = require_op(name);
     alignas(16) std::byte attrs[2048];
     read_attrs(op, attrs, given);
@@ -210,9 +208,7 @@ PyObject* call_operator(PyObject*, PyObject* args, PyObject* keywords) {
     Ref list = new_list();
     for (int k = 0; k < op.visible_outputs(); ++k) append(list.get(), wrap(out[k]));
     return list.leak();
-  } catch (...) {
-    return raise_current();
-  }
+  });
 }
 
 PyMethodDef functions[] = {

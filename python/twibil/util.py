@@ -69,7 +69,7 @@ def set_np_shape(active: bool) -> bool:
 
 
 def set_np_default_dtype(active: bool = True) -> bool:
-    """Turns the float64 default dtype on or off; returns the previous value."""
+    """Turns the float64 default dtype on or off, in all threads at once; returns the previous value."""
     return _set("dtype", active)
 
 
@@ -98,7 +98,10 @@ def np_array(active: bool = True) -> _Scope:
 
 
 def np_default_dtype(active: bool = True) -> _Scope:
-    """A scope in which new arrays default to float64 (or float32)."""
+    """A scope in which new arrays default to float64 (or float32).
+
+    The default belongs to the process: other threads, such as the workers of a `DataLoader`, follow it while the scope
+    is open, and of two threads with scopes of their own the last one decides. Say `dtype=` where that matters."""
     return _Scope("dtype", active)
 
 
@@ -135,7 +138,7 @@ def use_np(func):
 
 
 def use_np_default_dtype(func):
-    """Decorator: float64 default dtype inside `func`."""
+    """Decorator: float64 default dtype inside `func`, in all threads while it runs (see `np_default_dtype`)."""
     return _wrap(func, ("dtype",))
 
 

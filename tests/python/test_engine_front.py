@@ -36,6 +36,14 @@ def test_error_of_queued_work_names_operator_shapes_and_line():
         assert f"test_engine_front.py:{line}" in message
 
 
+def test_a_wait_before_writing_raises_no_error_of_a_read():
+    y, _ = failing_work()
+    y.wait_to_write()  # what is about to be replaced may have failed
+    with pytest.raises(IndexError, match="out of range"):
+        y.wait_to_read()
+    mx.np.ones(3).wait_to_write()
+
+
 def test_waitall_raises_what_nobody_looked_at_once():
     failing_work()
     with pytest.raises(IndexError, match="out of range"):

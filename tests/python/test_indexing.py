@@ -95,6 +95,21 @@ def test_views_share_their_elements():
     assert a[1, 0].item() == 7 and a[2, 2].item() == 5
 
 
+@pytest.mark.parametrize("kind", ["int64", "int32", "uint8"])
+def test_a_numpy_integer_gives_a_view(kind):
+    one = onp.dtype(kind).type(1)
+    x = np.zeros((2, 3))
+    x[one][:] = 5
+    x[one, one][()] = 6
+    x[..., one][0:1] = 7
+    assert x.tolist() == [[0, 7, 0], [5, 6, 5]]
+    for copy in (onp.array(1), np.array(1, dtype="int64")):  # arrays give copies, as in NumPy
+        x[copy][:] = 9
+    assert x.tolist() == [[0, 7, 0], [5, 6, 5]]
+    with pytest.raises(IndexError, match="index 9 is out of range for axis 0"):
+        x[onp.int64(9)]
+
+
 def test_assignment_is_part_of_the_recorded_history():
     x, v = np.ones((3, 4)), np.full((4,), 2.0)
     x.attach_grad()

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A call that is refused leaves its arrays whole; composed operators pass their attributes on."""
+import os
+import subprocess
+import sys
+
 import numpy as onp
 import pytest
 
@@ -32,6 +36,46 @@ def test_a_refused_write_through_a_view_keeps_it():
         y = (h * 2).sum()
     y.backward()
     assert x.grad.asnumpy().tolist() == [2.0, 2.0]
+
+
+NOT_TEXT = "\ud800"  # a lone surrogate: a str that has no UTF-8
+
+
+@pytest.mark.parametrize("call, error", [
+    (lambda x: autograd.backward([None]), TypeError), (lambda x: autograd.backward(None), TypeError),
+    (lambda x: autograd.backward(3), TypeError), (lambda x: autograd.grad([x], [None]), TypeError),
+    (lambda x: autograd.grad([None], [x]), TypeError), (lambda x: autograd.mark_variables([None], [None]), TypeError),
+    (lambda x: autograd.mark_variables([x], [None]), TypeError),
+    (lambda x: autograd.mark_variables([x], [x.copy()], [1]), TypeError),
+    (lambda x: autograd.mark_variables([x], [x.copy()], ["put"]), ValueError),
+    (lambda x: mx._core.mark_variables([x], [x.copy()], []), ValueError),
+    (lambda x: mx._core.record_function([None], [x], print), TypeError),
+    (lambda x: np.sum(x, **{NOT_TEXT: 1}), UnicodeEncodeError),
+    (lambda x: np.zeros(3, ctx=NOT_TEXT), UnicodeEncodeError),
+    (lambda x: np.zeros(3, order=NOT_TEXT), UnicodeEncodeError), (lambda x: x.astype(NOT_TEXT), UnicodeEncodeError),
+    (lambda x: np.zeros(3, order=""), ValueError),
+    (lambda x: mx._core.functions(NOT_TEXT), UnicodeEncodeError), (lambda x: mx._core.functions(1), TypeError),
+    (lambda x: mx._core.call_operator("sum", [x], {NOT_TEXT: 1}), UnicodeEncodeError),
+    (lambda x: mx._core.call_operator("sum", [x], {1: 1}), TypeError),
+    (lambda x: mx._core.call_operator("sum", [x], NOT_TEXT), UnicodeEncodeError),
+    (lambda x: mx._core.recording_scope(x), ValueError), (lambda x: mx._core.set_recording(x), ValueError),
+    (lambda x: mx._core.set_training(x), ValueError)])
+def test_none_and_text_in_the_wrong_place_are_errors(call, error):
+    x = np.ones(2)
+    with pytest.raises(error):
+        call(x)
+    assert not autograd.is_recording() and not autograd.is_training()
+
+
+def test_a_bad_seed_in_the_environment_is_an_error():
+    program = ("import twibil as mx\n"
+               "for call in (mx.random.get_state, lambda: mx.np.random.uniform(size=2)):\n"
+               "    try: call()\n"
+               "    except ValueError as e: assert 'TWIBIL_SEED' in str(e), e\n"
+               "    else: raise SystemExit('no error')\n")
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60,
+                          env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "TWIBIL_SEED": "abc"})
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("options", [{}, {"axis": 0}, {"axis": (0, 2), "keepdims": True}, {"axis": 1, "ddof": 1}])
