@@ -20,7 +20,7 @@ struct OpDef;
 
 class Array {
  public:
-  Array() = default;     // no array: an optional argument that is not given
+  Array() = default;     // no array: an optional argument that is not given; asking it for anything is a value error
   Array(double number);  // a weak scalar: takes the dtype of the arrays it meets
   Array(int number);
   explicit Array(Val value) : value_(std::move(value)) {}
@@ -29,7 +29,7 @@ class Array {
   static Array ones(std::initializer_list<int64_t> shape, DType dtype = DType::float32);
   static Array full(std::initializer_list<int64_t> shape, double value, DType dtype = DType::float32);
   static Array zeros(const Shape& shape, DType dtype = DType::float32);
-  /// Copies `count` elements of the dtype from memory of the caller.
+  /// Copies the elements that the shape needs, of the dtype and row by row, from memory of the caller.
   static Array from(const void* data, const Shape& shape, DType dtype);
   template <class T> static Array from(const std::vector<T>& elements, const Shape& shape) {
     TW_CHECK(shape.size() == static_cast<int64_t>(elements.size()), value, "Array::from: shape ", shape, " needs ",
@@ -38,11 +38,11 @@ class Array {
   }
 
   explicit operator bool() const { return static_cast<bool>(value_); }
-  Shape shape() const { return Shape(value_->shape()); }
-  int64_t size() const { return value_->size(); }
+  Shape shape() const { return Shape(get().shape()); }
+  int64_t size() const { return get().size(); }
   int64_t dim(int axis) const;  // counts from the end when negative
-  int rank() const { return value_->rank(); }
-  DType dtype() const { return value_->dtype(); }
+  int rank() const { return get().rank(); }
+  DType dtype() const { return get().dtype(); }
 
   /// The elements in row-major order, once they are computed; throws what went wrong in them.
   template <class T> std::vector<T> to_vector() const {
@@ -70,6 +70,11 @@ class Array {
   const Val& value() const { return value_; }
 
  private:
+  Value& get() const {
+    TW_CHECK(value_, value,
+             "Array: this one is empty (it was made without a value, or stands for an argument not given)");
+    return *value_;
+  }
   void read(void* to, DType dtype) const;
   Val value_;
 };

@@ -10,7 +10,7 @@
 
 namespace twibil::nn {
 
-/// A trainable array with its name; `shape` may be unknown until the first call (then the array is empty).
+/// An array of a layer with its name; until the first call has told its shape, the array is empty.
 struct Parameter {
   std::string name;
   Array data;
@@ -22,7 +22,7 @@ class Layer {
  public:
   virtual ~Layer() = default;
   virtual Array operator()(const Array& x) = 0;
-  /// Appends "<prefix>weight" and so on; parameters that wait for their first input are left out.
+  /// Appends "<prefix>weight" and so on, those that wait for their first input too.
   virtual void collect(const std::string& prefix, std::vector<Parameter>& into) const { (void)prefix, (void)into; }
   std::vector<Parameter> parameters() const {
     std::vector<Parameter> all;
@@ -54,7 +54,8 @@ Array l1_loss(const Array& x, const Array& y);
 /// (x - y)^2 / 2, averaged per sample.
 Array l2_loss(const Array& x, const Array& y);
 
-/// Steps of all trained parameters. The gradient is divided by the batch size.
+/// Steps of all trained parameters of one network, whose names say which state is whose. The gradient is divided by the
+/// batch size. A parameter that still waits for its first input is a value error, and nothing is changed.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
@@ -63,12 +64,13 @@ class Optimizer {
 
  protected:
   explicit Optimizer(double rate) : learning_rate(rate) {}
-  virtual void update(size_t index, Array& weight, const Array& grad, double rescale) = 0;
+  virtual void update(const std::string& name, Array& weight, const Array& grad, double rescale) = 0;
 };
 std::unique_ptr<Optimizer> sgd(double learning_rate, double momentum = 0, double weight_decay = 0);
 std::unique_ptr<Optimizer> adam(double learning_rate, double beta1 = 0.9, double beta2 = 0.999, double epsilon = 1e-8);
 
-/// MXNet's .params format, written whole or not at all.
+/// MXNet's .params format with the dtypes as they are, written whole or not at all; every parameter must have its
+/// shape.
 void save_parameters(const Layer& net, const std::string& path);
 /// The network must have seen an input (so that shapes are known); names and shapes must agree, else nothing changes.
 void load_parameters(const Layer& net, const std::string& path);

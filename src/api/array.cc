@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 
+#include "api/grad_req.h"
 #include "ir/apply.h"
 #include "ir/modes.h"
 #include "ir/registry.h"
@@ -142,44 +143,44 @@ Array Array::from(const void* data, const Shape& shape, DType t) {
   return Array(std::move(v));
 }
 
-int64_t Array::dim(int axis) const { return value_->dims[normalize_axis(axis, rank(), "Array::dim")]; }
+int64_t Array::dim(int axis) const { return get().dims[normalize_axis(axis, rank(), "Array::dim")]; }
 
 void Array::read(void* to, DType dtype) const {
-  twibil::wait_to_read(*value_);
+  twibil::wait_to_read(get());
   int64_t from[kMaxRank], row_major[kMaxRank];
-  value_->copy_strides(from);
-  contiguous_strides(value_->shape(), row_major);
+  get().copy_strides(from);
+  contiguous_strides(get().shape(), row_major);
   size_t n = static_cast<size_t>(rank());
-  kernels::convert(value_->dtype(), dtype, value_->shape(), value_->data, {from, n}, to, {row_major, n});
+  kernels::convert(get().dtype(), dtype, get().shape(), get().data, {from, n}, to, {row_major, n});
 }
 double Array::item() const {
   TW_CHECK(size() == 1, value, "Array::item: the array must have one element; its shape is ", shape());
-  twibil::wait_to_read(*value_);
-  return scalar_of(*value_).as_double();
+  twibil::wait_to_read(get());
+  return scalar_of(get()).as_double();
 }
-void Array::wait_to_read() const { twibil::wait_to_read(*value_); }
+void Array::wait_to_read() const { twibil::wait_to_read(get()); }
 
 Array Array::slice(int64_t begin, int64_t end, int axis) const {
   axis = normalize_axis(axis, rank(), "Array::slice");
-  TW_CHECK(begin >= 0 && begin <= end && end <= value_->dims[axis], index, "Array::slice: [", begin, ", ", end,
-           ") is out of range for axis ", axis, " with size ", value_->dims[axis]);
+  TW_CHECK(begin >= 0 && begin <= end && end <= get().dims[axis], index, "Array::slice: [", begin, ", ", end,
+           ") is out of range for axis ", axis, " with size ", get().dims[axis]);
   ops::BasicIndexAttrs a;
   for (int i = 0; i < rank(); ++i) {
     a.start.push_back(i == axis && end > begin ? begin : 0);
     a.step.push_back(1);
-    a.size.push_back(i == axis ? end - begin : value_->dims[i]);
+    a.size.push_back(i == axis ? end - begin : get().dims[i]);
   }
   return Array(apply(ops::op_basic_index, a, {value_}));
 }
 Array Array::operator[](int64_t i) const {
   TW_CHECK(rank() > 0, index, "Array: an array without dimensions cannot be indexed");
-  int64_t n = value_->dims[0];
+  int64_t n = get().dims[0];
   TW_CHECK(i >= -n && i < n, index, "Array: index ", i, " is out of range for axis 0 with size ", n);
   ops::BasicIndexAttrs a;
   for (int d = 0; d < rank(); ++d) {
     a.start.push_back(d == 0 ? (i < 0 ? i + n : i) : 0);
     a.step.push_back(1);
-    a.size.push_back(d == 0 ? -1 : value_->dims[d]);
+    a.size.push_back(d == 0 ? -1 : get().dims[d]);
   }
   return Array(apply(ops::op_basic_index, a, {value_}));
 }
@@ -190,22 +191,13 @@ Array Array::transpose(std::initializer_list<int64_t> axes) const {
 }
 Array Array::astype(DType dtype) const { return run(op_with_role(Role::cast), {*this}, {{"dtype", dtype}}); }
 Array Array::copy() const { return run(op_with_role(Role::copy), {*this}); }
-Array Array::detach() const { return Array(Val::adopt(new_alias(*value_))); }
-void Array::assign(const Array& from) { twibil::assign(*value_, *from.value_); }
+Array Array::detach() const { return Array(Val::adopt(new_alias(get()))); }
+void Array::assign(const Array& from) { twibil::assign(get(), from.get()); }
 
-void Array::attach_grad(const char* grad_req) {
-  std::string_view r = grad_req;
-  // layers: operator names (add is a grad_req here)
-  TW_CHECK(r == "write" || r == "add" || r == "null", value, "attach_grad: grad_req must be write, add or null; got ",
-           r);
-  // layers: operator names (add is a grad_req here)
-  twibil::attach_grad(*value_, r == "write" ? GradReq::write : r == "add" ? GradReq::add : GradReq::null);
-}
-Array Array::grad() const {
-  return value_->leaf && value_->leaf->grad ? Array(Val::share(value_->leaf->grad)) : Array();
-}
+void Array::attach_grad(const char* grad_req) { twibil::attach_grad(get(), grad_req_of(grad_req, "attach_grad")); }
+Array Array::grad() const { return get().leaf && get().leaf->grad ? Array(Val::share(get().leaf->grad)) : Array(); }
 void Array::backward(const Array& head_gradient, bool retain_graph) const {
-  Val head = value_, dy = head_gradient.value_;
+  Val head = Val::share(&get()), dy = head_gradient.value_;
   twibil::backward({&head, 1}, {&dy, 1}, {.retain_graph = retain_graph});
 }
 

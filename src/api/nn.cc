@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "api/io/params_file.h"
 #include "ir/registry.h"
@@ -41,7 +42,6 @@ class Dense final : public Layer {
     return call("fully_connected", {x, weight_, bias_}, {{"flatten", flatten_}});
   }
   void collect(const std::string& prefix, std::vector<Parameter>& into) const override {
-    if (!weight_) return;
     into.push_back({prefix + "weight", weight_});
     into.push_back({prefix + "bias", bias_});
   }
@@ -69,7 +69,6 @@ class Conv2d final : public Layer {
                  {"num_filter", channels_}});
   }
   void collect(const std::string& prefix, std::vector<Parameter>& into) const override {
-    if (!weight_) return;
     into.push_back({prefix + "weight", weight_});
     into.push_back({prefix + "bias", bias_});
   }
@@ -94,7 +93,6 @@ class BatchNorm final : public Layer {
                 {{"eps", eps_}, {"momentum", momentum_}, {"fix_gamma", false}});
   }
   void collect(const std::string& prefix, std::vector<Parameter>& into) const override {
-    if (!gamma_) return;
     into.push_back({prefix + "gamma", gamma_});
     into.push_back({prefix + "beta", beta_});
     into.push_back({prefix + "running_mean", mean_, false});
@@ -131,6 +129,14 @@ class Sequential final : public Layer {
   std::vector<LayerPointer> layers_;
 };
 
+/// All parameters, which must have their shapes.
+std::vector<Parameter> ready_parameters(const Layer& net, const char* who) {
+  std::vector<Parameter> all = net.parameters();
+  for (const Parameter& p : all)
+    TW_CHECK(p.data, value, who, ": parameter ", p.name, " waits for its first input. Call the network on one first");
+  return all;
+}
+
 /// The mean over all axes but the first.
 Array per_sample(const Array& x) {
   if (x.rank() == 1) return x;
@@ -142,18 +148,18 @@ class Sgd final : public Optimizer {
   Sgd(double rate, double momentum, double decay) : Optimizer(rate), momentum_(momentum), decay_(decay) {}
 
  private:
-  void update(size_t index, Array& weight, const Array& grad, double rescale) override {
+  void update(const std::string& name, Array& weight, const Array& grad, double rescale) override {
     if (momentum_ == 0) {
       call("sgd_update", {weight, grad}, {{"lr", learning_rate}, {"wd", decay_}, {"rescale_grad", rescale}});
       return;
     }
-    if (states_.size() <= index) states_.resize(index + 1);
-    if (!states_[index]) states_[index] = Array::zeros(weight.shape(), weight.dtype());
-    call("sgd_mom_update", {weight, grad, states_[index]},
+    Array& state = states_[name];
+    if (!state) state = Array::zeros(weight.shape(), weight.dtype());
+    call("sgd_mom_update", {weight, grad, state},
          {{"lr", learning_rate}, {"momentum", momentum_}, {"wd", decay_}, {"rescale_grad", rescale}});
   }
   double momentum_, decay_;
-  std::vector<Array> states_;
+  std::map<std::string, Array> states_;
 };
 
 class Adam final : public Optimizer {
@@ -166,9 +172,8 @@ class Adam final : public Optimizer {
     Array mean, var;
     int64_t steps = 0;
   };
-  void update(size_t index, Array& weight, const Array& grad, double rescale) override {
-    if (states_.size() <= index) states_.resize(index + 1);
-    State& s = states_[index];
+  void update(const std::string& name, Array& weight, const Array& grad, double rescale) override {
+    State& s = states_[name];
     if (!s.mean)
       s.mean = Array::zeros(weight.shape(), weight.dtype()), s.var = Array::zeros(weight.shape(), weight.dtype());
     ++s.steps;
@@ -178,7 +183,7 @@ class Adam final : public Optimizer {
          {{"lr", rate}, {"beta1", beta1_}, {"beta2", beta2_}, {"epsilon", epsilon_}, {"rescale_grad", rescale}});
   }
   double beta1_, beta2_, epsilon_;
-  std::vector<State> states_;
+  std::map<std::string, State> states_;
 };
 
 }  // namespace
@@ -215,9 +220,8 @@ Array l2_loss(const Array& x, const Array& y) { return per_sample(call("square",
 void Optimizer::step(const Layer& net, int64_t batch_size) {
   TW_CHECK(batch_size > 0, value, "Optimizer::step: batch_size must be positive; got ", batch_size);
   NoGradient quiet;
-  size_t index = 0;
-  for (Parameter& p : net.parameters())
-    if (p.trained) update(index++, p.data, p.data.grad(), 1.0 / static_cast<double>(batch_size));
+  for (Parameter& p : ready_parameters(net, "Optimizer::step"))
+    if (p.trained) update(p.name, p.data, p.data.grad(), 1.0 / static_cast<double>(batch_size));
 }
 std::unique_ptr<Optimizer> sgd(double rate, double momentum, double decay) {
   return std::make_unique<Sgd>(rate, momentum, decay);
@@ -228,38 +232,36 @@ std::unique_ptr<Optimizer> adam(double rate, double beta1, double beta2, double 
 
 void save_parameters(const Layer& net, const std::string& path) {
   std::vector<io::ParamsEntry> entries;
-  std::vector<Parameter> all = net.parameters();
-  std::vector<std::vector<float>> held;
-  for (const Parameter& p : all) held.push_back(p.data.to_vector<float>());
-  for (size_t i = 0; i < all.size(); ++i) {
-    io::ParamsEntry e;
-    e.name = all[i].name;
-    Shape shape = all[i].data.shape();
-    e.shape.assign(shape.begin(), shape.end());
-    e.data = std::as_bytes(std::span(held[i]));
-    entries.push_back(e);
+  std::vector<Parameter> all = ready_parameters(net, "save_parameters");
+  for (Parameter& p : all) {
+    if (p.data.value()->has(kStrided)) p.data = p.data.copy();  // a file holds elements row by row
+    p.data.wait_to_read();
+    const Value& v = *p.data.value();
+    entries.push_back({p.name,
+                       v.dtype(),
+                       {v.shape().begin(), v.shape().end()},
+                       io::ByteView(v.data, static_cast<size_t>(v.size() * size_of(v.dtype())))});
   }
   io::write_params(path, entries);
 }
 
 void load_parameters(const Layer& net, const std::string& path) {
   io::ParamsFile file = io::read_params(path);
-  std::vector<Parameter> all = net.parameters();
+  std::vector<Parameter> all = ready_parameters(net, "load_parameters");
   std::vector<Array> fresh;
   for (const Parameter& p : all) {  // all or nothing: everything is read before anything is written
     const io::ParamsEntry* found = nullptr;
     for (const io::ParamsEntry& e : file.entries)
       if (e.name == p.name) found = &e;
-    TW_CHECK(found, key, "load_parameters: ", path, " has no parameter ", p.name);
+    TW_CHECK(found && !found->none, key, "load_parameters: ", path, " has no parameter ", p.name);
     Shape shape{std::span<const int64_t>(found->shape)};
     TW_CHECK(shape == p.data.shape(), value, "load_parameters: ", p.name, " has shape ", shape, " in ", path, " but ",
              p.data.shape(), " in the network");
     fresh.push_back(Array::from(found->data.data(), shape, found->dtype));
   }
-  for (const io::ParamsEntry& e : file.entries)  // also what tells a network that has not seen an input
+  for (const io::ParamsEntry& e : file.entries)
     TW_CHECK(std::ranges::any_of(all, [&](const Parameter& p) { return p.name == e.name; }), key,
-             "load_parameters: the network has no parameter ", e.name, ", which ", path,
-             " holds; layers have theirs after their first input");
+             "load_parameters: the network has no parameter ", e.name, ", which ", path, " holds");
   for (size_t i = 0; i < all.size(); ++i) all[i].data.assign(fresh[i]);
 }
 

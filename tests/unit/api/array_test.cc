@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "engine/engine.h"
 #include "memory/allocator.h"
 #include "twibil/nn.h"
@@ -66,6 +68,30 @@ TEST(Array, ErrorsSayWhatDoesNotFit) {
   EXPECT_THROW(call("relu", {Array::ones({2})}, {{"wrong", int64_t{1}}}), Error);
 }
 
+TEST(Array, AnEmptyOneAnswersWithAnError) {
+  Array none;
+  EXPECT_FALSE(none);
+  EXPECT_EQ(to_string(none), "array()");
+  for (const std::function<void()>& ask : std::vector<std::function<void()>>{
+           [&] { none.shape(); }, [&] { none.size(); }, [&] { none.dim(0); }, [&] { none.rank(); },
+           [&] { none.dtype(); }, [&] { none.to_vector<float>(); }, [&] { none.item(); }, [&] { none.wait_to_read(); },
+           [&] { none[0]; }, [&] { none.slice(0, 1); }, [&] { none.detach(); }, [&] { none.assign(Array(1)); },
+           [&] { Array::ones({2}).assign(none); }, [&] { none.attach_grad(); }, [&] { none.grad(); },
+           [&] { none.backward(); }}) {
+    try {
+      ask();
+      ADD_FAILURE();
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind(), ErrorKind::value);
+      EXPECT_NE(e.message().find("empty"), std::string::npos) << e.message();
+    }
+  }
+  for (const std::function<void()>& use : std::vector<std::function<void()>>{
+           [&] { none.copy(); }, [&] { none.astype(DType::int64); }, [&] { none.transpose(); },
+           [&] { none.reshape({}); }, [&] { none + 1; }, [&] { none += 1; }, [&] { -none; }})
+    EXPECT_THROW(use(), Error);
+}
+
 TEST(Array, QueuedWorkGivesTheSameBitsAndItsErrorsSurfaceAtTheLook) {
   Array x = Array::ones({1000, 1000});  // large enough to be queued
   Array y = x;
@@ -101,10 +127,60 @@ TEST(Nn, ANetworkLearnsAndItsFileGivesTheSameAnswers) {
   std::string path = ::testing::TempDir() + "net.params";
   nn::save_parameters(*net, path);
   auto other = nn::sequential({nn::dense(16), nn::relu(), nn::dense(2)});
-  EXPECT_THROW(nn::load_parameters(*other, path), Error);  // has no parameters before its first input
+  for (const nn::Parameter& p : other->parameters()) EXPECT_FALSE(p.data) << p.name;
+  for (const std::function<void()>& early : std::vector<std::function<void()>>{
+           [&] { nn::load_parameters(*other, path); }, [&] { nn::save_parameters(*other, path); },
+           [&] { optimizer->step(*other, 64); }}) {
+    try {
+      early();
+      ADD_FAILURE();
+    } catch (const Error& e) {
+      EXPECT_NE(e.message().find("parameter 0.weight waits for its first input"), std::string::npos) << e.message();
+    }
+  }
   (*other)(x);
   nn::load_parameters(*other, path);
   EXPECT_EQ((*other)(x).to_vector<float>(), (*net)(x).to_vector<float>());
+}
+
+struct Pair final : nn::Layer {  // parameters that a user made
+  Array first, second;
+  Array operator()(const Array& x) override { return x * first; }
+  void collect(const std::string& prefix, std::vector<nn::Parameter>& into) const override {
+    if (first) into.push_back({prefix + "first", first});
+    into.push_back({prefix + "second", second});
+  }
+};
+
+TEST(Nn, FilesKeepDtypesAndTheOrderOfElements) {
+  Pair net, other;
+  net.first = Array::from(std::vector<int64_t>{1, (int64_t{1} << 53) + 1}, Shape{2});
+  net.second = Array::from(std::vector<double>{1, 2, 3, 4, 5, 1.0 / 3}, Shape{2, 3}).transpose();
+  std::string path = ::testing::TempDir() + "pair.params";
+  nn::save_parameters(net, path);
+  other.first = Array::zeros({2}, DType::int64);
+  other.second = Array::zeros({3, 2}, DType::float64);
+  nn::load_parameters(other, path);
+  EXPECT_EQ(other.first.to_vector<int64_t>(), net.first.to_vector<int64_t>());
+  EXPECT_EQ(other.second.to_vector<double>(), (std::vector<double>{1, 4, 2, 5, 3, 1.0 / 3}));
+}
+
+TEST(Nn, TheStateOfAParameterIsFoundByItsName) {
+  for (bool late : {false, true}) {  // whether another parameter comes before it from the second step on
+    Pair net;
+    net.second = Array::ones({3});
+    net.second.attach_grad();
+    auto optimizer = nn::sgd(1.0, 0.5);
+    for (int i = 0; i < 2; ++i) {
+      if (late && i == 1) {
+        net.first = Array::ones({7});
+        net.first.attach_grad();
+      }
+      net.second.grad().assign(Array(1));
+      optimizer->step(net, 1);
+    }
+    EXPECT_EQ(net.second.to_vector<float>(), (std::vector<float>(3, 1 - 1 - 1.5f)));
+  }
 }
 
 }  // namespace
