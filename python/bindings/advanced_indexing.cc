@@ -9,9 +9,8 @@
 
 namespace twibil::python {
 
-namespace {
+namespace {}  // namespace
 
-/// An entry of a key as an array: integers as int64, masks as bool.
 Val entry_array(PyObject* o) {
   Val v;
   if (is_array(o)) {
@@ -38,6 +37,8 @@ Val entry_array(PyObject* o) {
   return v;
 }
 
+namespace {
+
 /// The positions of true elements, one int64 array per axis of the mask.
 std::vector<Val> mask_indices(const Value& mask) {
   wait_to_read(mask);
@@ -58,25 +59,13 @@ std::vector<Val> mask_indices(const Value& mask) {
 
 }  // namespace
 
-int advanced_axes(PyObject* o) {
-  if (PyBool_Check(o)) return 0;
-  if (is_array(o)) return value_of(o)->dtype() == DType::bool_ ? value_of(o)->rank() : 1;
-  if (PyLong_Check(o) || PySlice_Check(o)) return 1;
-  if (is_list(o) || PyObject_CheckBuffer(o)) {
-    Val v = entry_array(o);
-    return v->dtype() == DType::bool_ ? v->rank() : 1;
-  }
-  return 1;
-}
-
 void AdvancedKey::push_back(Val index, int axis) {
   TW_ASSERT(count_ < kMaxRank);  // each takes an axis, and the key fits the array
   operands_[2 + count_++] = std::move(index);
   axes_.push_back(axis);
 }
 
-int AdvancedKey::add(PyObject* o, int axis, std::span<const int64_t> dims) {
-  Val v = entry_array(o);
+int AdvancedKey::add(Val v, int axis, std::span<const int64_t> dims) {
   front_ |= gap_;
   if (v->dtype() != DType::bool_) {
     push_back(std::move(v), axis);

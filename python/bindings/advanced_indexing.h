@@ -6,17 +6,19 @@
 
 namespace twibil::python {
 
-/// How many axes an entry of a key takes up: the rank of a mask, one for everything else.
-int advanced_axes(PyObject* entry);
+/// An entry of a key as an array: integers as int64, masks as bool. IndexError for what cannot be an index.
+Val entry_array(PyObject* entry);
+/// How many axes such an array takes up: the rank of a mask, one for everything else.
+inline int advanced_axes(const Value& entry) { return entry.dtype() == DType::bool_ ? entry.rank() : 1; }
 
 class AdvancedKey {
  public:
   bool empty() const { return count_ == 0; }
   /// An ellipsis stands here: arrays on both sides of it are not neighbours.
   void ellipsis() { gap_ = count_ > 0; }
-  /// Adds an integer, integer array, list or mask that indexes the axes from `axis` on of the basic result; `dims` are
-  /// their sizes. Returns how many axes it takes.
-  int add(PyObject* entry, int axis, std::span<const int64_t> dims);
+  /// Adds an entry_array that indexes the axes from `axis` on of the basic result; `dims` are their sizes. Returns how
+  /// many axes it takes.
+  int add(Val entry, int axis, std::span<const int64_t> dims);
   /// The elements of `x`, which is the basic part of the key applied to the array.
   Val read(Val x);
   void write(Val x, Val value);

@@ -21,11 +21,7 @@ namespace {
 
 void dealloc(PyObject* o) {
   Value* v = value_of(o);
-  if (!Py_IS_TYPE(o, &ArrayType)) {
-    PyTypeObject* type = Py_TYPE(o);
-    type->tp_free(o);
-    Py_DECREF(type);
-  }
+  if (!Py_IS_TYPE(o, &ArrayType)) Py_TYPE(o)->tp_free(o);  // of a subclass; Python's own dealloc lets go of the type
   if (v) release(v);
 }
 

@@ -16,31 +16,35 @@ namespace twibil::python {
 
 namespace {
 
-// A scope that sets one or both modes; reusable and nestable.
+// A scope that sets one or both modes; reusable, nestable, and shared by threads.
 struct Scope {
   PyObject_HEAD signed char record, train;  // -1: as it is
-  std::vector<Modes>* before;
 };
+
+struct Entered {
+  const Scope* scope;
+  Modes before;
+};
+thread_local std::vector<Entered> entered;  // modes belong to a thread, so what to go back to does too
 
 PyObject* scope_enter(PyObject* self, PyObject*) {
   Scope* s = reinterpret_cast<Scope*>(self);
-  s->before->push_back(modes);
+  entered.push_back({s, modes});
   if (s->record >= 0) modes.recording = s->record != 0;
   if (s->train >= 0) modes.training = s->train != 0;
   return Py_INCREF(self), self;
 }
 PyObject* scope_exit(PyObject* self, PyObject* const*, Py_ssize_t) {
   Scope* s = reinterpret_cast<Scope*>(self);
-  if (!s->before->empty()) {
-    modes = s->before->back();
-    s->before->pop_back();
+  for (size_t i = entered.size(); i-- > 0;) {  // mostly the last; generators may leave their scopes in another order
+    if (entered[i].scope != s) continue;
+    modes = entered[i].before;
+    entered.erase(entered.begin() + static_cast<std::ptrdiff_t>(i));
+    break;
   }
   Py_RETURN_NONE;
 }
-void scope_dealloc(PyObject* self) {
-  delete reinterpret_cast<Scope*>(self)->before;
-  PyObject_Free(self);
-}
+void scope_dealloc(PyObject* self) { PyObject_Free(self); }
 PyMethodDef scope_methods[] = {
     {"__enter__", scope_enter, METH_NOARGS, nullptr},
     {"__exit__", as_method(scope_exit), METH_FASTCALL, nullptr},
@@ -67,9 +71,9 @@ std::vector<Val> values(PyObject* o, const char* who, const char* what, Nones no
   }
   TW_CHECK(PySequence_Check(o), type, who, ": ", what, " must be an array or a list of arrays; got ",
            Py_TYPE(o)->tp_name);
-  Ref items(checked(PySequence_Fast(o, "arrays must be given as an array, a list or a tuple")));
-  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
-    PyObject* item = PySequence_Fast_GET_ITEM(items.get(), i);
+  Ref items(checked(PySequence_Tuple(o)));  // of its own: converting an item may run code that changes a list
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.get()); ++i) {
+    PyObject* item = PyTuple_GET_ITEM(items.get(), i);
     list.push_back(item == Py_None && nones == Nones::allowed ? Val() : require_operand(item, who, what));
   }
   return list;
@@ -108,12 +112,10 @@ PyObject* recording_scope(PyObject*, PyObject* args) {
   return guarded([&] {
     auto mode = [](PyObject* o) -> signed char { return o == Py_None ? -1 : is_true(o); };
     signed char records = mode(record), trains = mode(train);
-    auto before = std::make_unique<std::vector<Modes>>();
     Scope* s = PyObject_New(Scope, &ScopeType);
     PyObject* o = checked(reinterpret_cast<PyObject*>(s));
     s->record = records;
     s->train = trains;
-    s->before = before.release();
     return o;
   });
 }

@@ -195,7 +195,8 @@ Val from_numpy(PyObject* o, Maybe<DType> dtype) {
   const Py_buffer& b = view.buffer;
   DType from = buffer_dtype(b);
   if (from == kUnknownDType) {
-    Ref cast(checked(PyObject_CallMethod(o, "astype", "O", nearest_dtype(o, dtype).get())));
+    // A plain array: the conversion runs no code of a subclass.
+    Ref cast(checked(PyObject_CallMethod(numpy_module(), "array", "OO", o, nearest_dtype(o, dtype).get())));
     return from_numpy(cast.get(), dtype);
   }
   TW_CHECK(b.ndim <= kMaxRank, value, "array: at most ", kMaxRank, " dimensions; got ", b.ndim);
@@ -204,7 +205,7 @@ Val from_numpy(PyObject* o, Maybe<DType> dtype) {
   for (int i = 0; i < b.ndim; ++i) {
     shape.push_back(b.shape[i]);
     if (b.strides[i] % b.itemsize) {
-      Ref copy(checked(PyObject_CallMethod(numpy_module(), "ascontiguousarray", "(O)", o)));
+      Ref copy(checked(PyObject_CallMethod(numpy_module(), "array", "(O)", o)));
       return from_numpy(copy.get(), dtype);
     }
     strides[i] = b.strides[i] / b.itemsize;
@@ -231,12 +232,15 @@ template <class F> bool holds_array(PyObject* o, F is_one, int depth = 0) {
   return false;
 }
 
-PyObject* without_arrays(PyObject* o) {  // nested lists with our arrays as NumPy's
+PyObject* without_arrays(PyObject* o, int depth = 0) {  // nested lists with our arrays as NumPy's
   if (is_array(o)) return to_numpy(*value_of(o));
   if (!PyList_Check(o) && !PyTuple_Check(o)) return Py_INCREF(o), o;
-  Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
+  TW_CHECK(depth <= kMaxRank, value, "array: lists may be nested at most ", kMaxRank, " deep; these are deeper");
+  Ref items(checked(PySequence_Tuple(o)));  // another thread may change a list while an array is waited for
+  Py_ssize_t n = PyTuple_GET_SIZE(items.get());
   Ref list(checked(PyList_New(n)));
-  for (Py_ssize_t i = 0; i < n; ++i) PyList_SET_ITEM(list.get(), i, without_arrays(PySequence_Fast_GET_ITEM(o, i)));
+  for (Py_ssize_t i = 0; i < n; ++i)
+    PyList_SET_ITEM(list.get(), i, without_arrays(PyTuple_GET_ITEM(items.get(), i), depth + 1));
   return list.leak();
 }
 

@@ -199,7 +199,10 @@ class Arguments {
       Ref list(checked(PySequence_List(sequence)));
       return spread(list.get());
     }
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(sequence); ++i) append(PySequence_Fast_GET_ITEM(sequence, i));
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(sequence); ++i) {
+      Ref held(Py_NewRef(PySequence_Fast_GET_ITEM(sequence, i)));  // its conversion may run code that changes the list
+      append(held.get());
+    }
   }
   void set_field(int k, PyObject* o) {
     TW_CHECK(!(set_ >> k & 1), type, op_.name, ": argument ", op_.attrs.fields[k].name, " is given twice");
@@ -214,7 +217,11 @@ class Arguments {
       outs_[0] = value_of(o);
       return;
     }
-    TW_CHECK(PyTuple_Check(o) || PyList_Check(o), type, op_.name, ": out must be an array or a tuple of arrays; got ",
+    if (PyList_Check(o)) {  // what converts the other arguments may run Python code that empties a list
+      out_list_ = Ref(checked(PyList_AsTuple(o)));
+      o = out_list_.get();
+    }
+    TW_CHECK(PyTuple_Check(o), type, op_.name, ": out must be an array or a tuple of arrays; got ",
              Py_TYPE(o)->tp_name);
     Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
     TW_CHECK(n <= op_.visible_outputs(), value, op_.name, ": out must have at most ", op_.visible_outputs(),
@@ -238,6 +245,7 @@ class Arguments {
   uint64_t set_ = 0;  // bit k: attribute k is given
   Operands arrays_;
   Value* outs_[6];
+  Ref out_list_;  // holds the outputs of a list
   alignas(16) std::byte attrs_[kAttrRoom];
 };
 

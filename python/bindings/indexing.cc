@@ -21,12 +21,6 @@ bool is_integer_key(PyObject* o) {
   return PyIndex_Check(o) && !is_array(o) && (!PyObject_CheckBuffer(o) || is_numpy_integer(o));
 }
 
-/// How many axes of the array an entry of a key takes up.
-int consumed_axes(PyObject* o) {
-  if (o == Py_None || o == Py_Ellipsis) return 0;
-  return is_integer_key(o) ? 1 : advanced_axes(o);
-}
-
 int64_t checked_index(int64_t i, int64_t size, int axis) {
   TW_CHECK(i >= -size && i < size, index, "index ", i, " is out of range for axis ", axis, " with size ", size);
   return i < 0 ? i + size : i;
@@ -61,18 +55,25 @@ ParsedKey parse(const Value& x, PyObject* key) {
     entries = &PyTuple_GET_ITEM(key, 0);
   }
   int used = 0, dots = 0;
-  bool arrays = false;
+  std::vector<Val>
+      arrays;  // of the entries that are no integers, slices, None or ...; made once, for that may run code
   for (Py_ssize_t i = 0; i < n; ++i) {
-    used += consumed_axes(entries[i]);
-    dots += entries[i] == Py_Ellipsis;
-    arrays |=
-        !is_integer_key(entries[i]) && !PySlice_Check(entries[i]) && entries[i] != Py_None && entries[i] != Py_Ellipsis;
+    PyObject* o = entries[i];
+    dots += o == Py_Ellipsis;
+    if (o == Py_None || o == Py_Ellipsis) continue;
+    if (!is_integer_key(o) && !PySlice_Check(o)) {
+      arrays.push_back(entry_array(o));
+      used += advanced_axes(*arrays.back());
+    } else {
+      ++used;
+    }
   }
   TW_CHECK(dots <= 1, index, "an index can hold only one ellipsis");
   TW_CHECK(used <= x.rank(), index, "too many indices: the array has ", x.rank(), " dimensions, ", used,
            " were indexed");
   ParsedKey parsed;
   int axis = 0, result_axis = 0;
+  size_t next_array = 0;
   auto whole = [&](int count) {
     for (; count > 0; --count, ++axis, ++result_axis) add_whole(parsed.basic, x.dims[axis]);
   };
@@ -86,13 +87,15 @@ ParsedKey parse(const Value& x, PyObject* key) {
     } else if (PySlice_Check(o)) {
       add_slice(parsed.basic, o, x.dims[axis++]);
       ++result_axis;
-    } else if (is_integer_key(o) && !arrays) {
+    } else if (is_integer_key(o) && arrays.empty()) {
       parsed.basic.start.push_back(checked_index(to_int(o, "an index"), x.dims[axis], axis));
       parsed.basic.step.push_back(1);
       parsed.basic.size.push_back(-1);
       ++axis;
     } else {
-      int taken = parsed.advanced.add(o, result_axis, {x.dims + axis, static_cast<size_t>(x.rank() - axis)});
+      Val entry = is_integer_key(o) ? entry_array(o) : std::move(arrays[next_array++]);
+      int taken =
+          parsed.advanced.add(std::move(entry), result_axis, {x.dims + axis, static_cast<size_t>(x.rank() - axis)});
       whole(taken);
     }
   }

@@ -13,11 +13,11 @@ namespace twibil::python {
 
 namespace {
 
-struct Items {  // a list or tuple, held
+struct Items {  // a tuple of its own: reading a number may run code that changes a list
   Ref held;
-  explicit Items(PyObject* o) : held(checked(PySequence_Fast(o, "multi_update: lists of one length are needed"))) {}
-  Py_ssize_t size() const { return PySequence_Fast_GET_SIZE(held.get()); }
-  PyObject* operator[](Py_ssize_t i) const { return PySequence_Fast_GET_ITEM(held.get(), i); }
+  explicit Items(PyObject* o) : held(checked(PySequence_Tuple(o))) {}
+  Py_ssize_t size() const { return PyTuple_GET_SIZE(held.get()); }
+  PyObject* operator[](Py_ssize_t i) const { return PyTuple_GET_ITEM(held.get(), i); }
 };
 
 Value* array_of(PyObject* o, const char* op) {

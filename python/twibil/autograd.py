@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Sequence
 
+import numpy as onp
+
 from . import _core
 from .base import describe
 
@@ -134,8 +136,11 @@ class Function:
         if not is_recording():
             return outputs
         single = isinstance(outputs, _core.ndarray)
-        known = {id(x) for x in inputs}
-        results = [y.detach() if id(y) in known else y for y in ([outputs] if single else outputs)]
+        if not single and not (isinstance(outputs, (list, tuple)) and all(isinstance(y, _core.ndarray) for y in outputs)):
+            raise TypeError(f"{type(self).__name__}.forward must return an array or a tuple of arrays; "
+                            f"got {describe(outputs)}")
+        # The history hangs on arrays of their own: an output that `self` keeps for backward must not lead back to it.
+        results = [y.detach() for y in ([outputs] if single else outputs)]
         _core.record_function(results, list(inputs), self._run_backward(inputs))
         return results[0] if single else tuple(results)
 
@@ -145,11 +150,14 @@ class Function:
         def run(*output_grads):
             with pause(train_mode=is_training()):
                 grads = self.backward(*output_grads)
-            grads = [grads] if isinstance(grads, _core.ndarray) or grads is None else list(grads)
+            grads = list(grads) if isinstance(grads, (list, tuple)) else [grads]
             if len(grads) != count:
                 raise ValueError(f"{type(self).__name__}.backward: one gradient for each of {count} inputs is needed; "
                                  f"got {len(grads)}")
             for i, (g, shape) in enumerate(zip(grads, shapes)):
+                if g is not None and not isinstance(g, (_core.ndarray, onp.ndarray)):
+                    raise TypeError(f"{type(self).__name__}.backward: gradient {i} must be an array or None; "
+                                    f"got {describe(g)}")
                 if g is not None and g.shape != shape:
                     raise ValueError(f"{type(self).__name__}.backward: gradient {i} must have its input's shape "
                                      f"{list(shape)}; got {list(g.shape)}")

@@ -109,7 +109,8 @@ def average(a, axis=None, weights=None, returned=False):
 
 
 def median(a, axis=None, out=None, overwrite_input=None, keepdims=False):
-    """Median along one axis, or of all elements. overwrite_input is accepted; the input is never changed."""
+    """Median along one axis, or of all elements; NaN where there is a NaN. overwrite_input is accepted; the input is
+    never changed."""
     a = _arr(a)
     flat = a.reshape(-1) if axis is None else a.swapaxes(axis, -1)
     n = flat.shape[-1]
@@ -117,6 +118,9 @@ def median(a, axis=None, out=None, overwrite_input=None, keepdims=False):
         raise ValueError(f"median: an empty axis has no median; got shape {list(a.shape)}")
     s = _f("sort")(flat, axis=-1)
     mid = (s[..., (n - 1) // 2] + s[..., n // 2]) / 2
+    if "float" in str(a.dtype):
+        last = s[..., n - 1]  # NaN is sorted to the end
+        mid = _f("where")(_f("isnan")(last), last, mid)
     if axis is not None:
         mid = mid.reshape((*mid.shape, 1)).swapaxes(axis, -1)
         mid = mid if keepdims else mid.squeeze(axis=axis)
