@@ -9,8 +9,6 @@
 
 namespace twibil::python {
 
-namespace {}  // namespace
-
 Val entry_array(PyObject* o) {
   Val v;
   if (is_array(o)) {

@@ -87,13 +87,5 @@ inline std::string_view utf8(PyObject* o) {
   if (!s) throw PythonError{};
   return {s, static_cast<size_t>(size)};
 }
-/// The text of a str, which lives as long as the object. TypeError for other objects; UnicodeEncodeError for half of a
-/// surrogate pair, which a str may hold and UTF-8 cannot.
-inline const char* utf8(PyObject* o) {
-  TW_CHECK(PyUnicode_Check(o), type, "a text is needed; got ", Py_TYPE(o)->tp_name);
-  const char* s = PyUnicode_AsUTF8(o);
-  if (!s) throw PythonError{};
-  return s;
-}
 
 }  // namespace twibil::python

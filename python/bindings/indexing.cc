@@ -55,8 +55,8 @@ ParsedKey parse(const Value& x, PyObject* key) {
     entries = &PyTuple_GET_ITEM(key, 0);
   }
   int used = 0, dots = 0;
-  std::vector<Val>
-      arrays;  // of the entries that are no integers, slices, None or ...; made once, for that may run code
+  // Of the entries that are no integers, slices, None or ...; made once, for that may run code.
+  std::vector<Val> arrays;
   for (Py_ssize_t i = 0; i < n; ++i) {
     PyObject* o = entries[i];
     dots += o == Py_Ellipsis;
