@@ -248,6 +248,7 @@ PyObject* repr_slot(PyObject* o) { return text_of(o, "array_repr"); }
 PyObject* str_slot(PyObject* o) { return text_of(o, "array_str"); }
 PyObject* format_method(PyObject* o, PyObject* spec) {
   return guarded([&] {
+    TW_CHECK(PyUnicode_Check(spec), type, "__format__: the format must be a string; got ", Py_TYPE(spec)->tp_name);
     Ref none(checked(PyTuple_New(0)));
     Ref number(checked(value_of(o)->rank() == 0 ? item(o, none.get()) : str_slot(o)));
     return PyObject_Format(number.get(), spec);

@@ -138,8 +138,13 @@ void check_context(PyObject* o) {
 namespace {
 
 struct NumpyView {
-  Py_buffer buffer{};
-  explicit NumpyView(PyObject* o, int flags) { checked(PyObject_GetBuffer(o, &buffer, flags)); }
+  Py_buffer buffer{};  // without `obj` where NumPy has none for elements of the kind, which it says by a ValueError
+  explicit NumpyView(PyObject* o, int flags) {
+    if (PyObject_GetBuffer(o, &buffer, flags) == 0) return;
+    if (!PyErr_ExceptionMatches(PyExc_ValueError)) throw PythonError{};
+    PyErr_Clear();
+    buffer.obj = nullptr;
+  }
   ~NumpyView() { PyBuffer_Release(&buffer); }
   NumpyView(const NumpyView&) = delete;
 };
@@ -193,7 +198,8 @@ Ref nearest_dtype(PyObject* o, Maybe<DType> wanted) {
 Val from_numpy(PyObject* o, Maybe<DType> dtype) {
   NumpyView view(o, PyBUF_RECORDS_RO);
   const Py_buffer& b = view.buffer;
-  DType from = buffer_dtype(b);
+  // A numpy.datetime64 calls itself a row of bytes without strides; arrays of them have no buffer.
+  DType from = !b.obj || (b.ndim > 0 && !b.strides) ? kUnknownDType : buffer_dtype(b);
   if (from == kUnknownDType) {
     // A plain array: the conversion runs no code of a subclass.
     Ref cast(checked(PyObject_CallMethod(numpy_module(), "array", "OO", o, nearest_dtype(o, dtype).get())));

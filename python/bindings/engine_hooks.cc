@@ -40,6 +40,7 @@ std::string call_site() {
   while (frame) {
     PyCodeObject* code = PyFrame_GetCode(frame);
     const char* file = PyUnicode_AsUTF8(code->co_filename);
+    if (!file) PyErr_Clear();  // a name that is no text
     bool ours = file && !package_folder().empty() && std::string_view(file).starts_with(package_folder());
     if (file && !ours) {
       std::string site = text(file, ":", PyFrame_GetLineNumber(frame));
@@ -52,7 +53,6 @@ std::string call_site() {
     Py_DECREF(frame);
     frame = back;
   }
-  PyErr_Clear();
   return {};
 }
 

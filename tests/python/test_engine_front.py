@@ -44,6 +44,13 @@ def test_a_wait_before_writing_raises_no_error_of_a_read():
     mx.np.ones(3).wait_to_write()
 
 
+def test_a_line_in_a_file_without_a_proper_name_is_passed_over():
+    scope = {"x": np.ones((1000, 600)), "bad": np.full((700,), 2000, dtype="int32")}
+    exec(compile("y = x[bad]", "\ud800", "exec"), scope)
+    with pytest.raises(IndexError, match="test_engine_front.py"):
+        scope["y"].wait_to_read()
+
+
 def test_waitall_raises_what_nobody_looked_at_once():
     failing_work()
     with pytest.raises(IndexError, match="out of range"):

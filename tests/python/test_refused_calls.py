@@ -58,6 +58,8 @@ NOT_TEXT = "\ud800"  # a lone surrogate: a str that has no UTF-8
     (lambda x: mx._core.call_operator("sum", [x], {NOT_TEXT: 1}), UnicodeEncodeError),
     (lambda x: mx._core.call_operator("sum", [x], {1: 1}), TypeError),
     (lambda x: mx._core.call_operator("sum", [x], NOT_TEXT), UnicodeEncodeError),
+    (lambda x: np.array(onp.datetime64("2020-01-01")), TypeError), (lambda x: x + onp.timedelta64(1, "D"), TypeError),
+    (lambda x: np.array(onp.array(["2020-01-01"], "M8[D]")), TypeError), (lambda x: x.__format__(1), TypeError),
     (lambda x: mx._core.recording_scope(x), ValueError), (lambda x: mx._core.set_recording(x), ValueError),
     (lambda x: mx._core.set_training(x), ValueError)])
 def test_none_and_text_in_the_wrong_place_are_errors(call, error):
