@@ -211,10 +211,10 @@ class Arguments {
   }
   void set_out(PyObject* o) {
     if (o == Py_None) return;
-    given_ = true;
     std::fill(outs_, outs_ + op_.visible_outputs(), nullptr);
     if (is_array(o)) {
       outs_[0] = value_of(o);
+      given_ = true;
       return;
     }
     if (PyList_Check(o)) {  // what converts the other arguments may run Python code that empties a list
@@ -230,6 +230,7 @@ class Arguments {
       PyObject* item = PySequence_Fast_GET_ITEM(o, i);
       TW_CHECK(item == Py_None || is_array(item), type, op_.name, ": out must be arrays; got ", Py_TYPE(item)->tp_name);
       outs_[i] = item == Py_None ? nullptr : value_of(item);
+      given_ |= outs_[i] != nullptr;
     }
   }
   void check_order(PyObject* o) const {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from . import _core, host_random
+from .base import describe
 from .np import random as _np_random
 
 
@@ -29,6 +30,8 @@ def normal(loc=0.0, scale=1.0, shape=None, dtype=None, ctx=None, out=None):
 
 
 def _sample(name, a, b, shape, dtype, ctx, out):
+    if out is not None and not isinstance(out, _core.ndarray):
+        raise TypeError(f"{name}: out must be an array; got {describe(out)}")
     if shape is None and out is not None:
         shape = out.shape
     more = {} if ctx is None else {"ctx": ctx}

@@ -7,7 +7,7 @@ import threading
 import numpy as onp
 import pytest
 
-from twibil import _core, autograd, np, npx
+from twibil import _core, autograd, image, np, npx
 
 HALF = "\ud800"  # half of a surrogate pair: a str may hold it, UTF-8 cannot
 
@@ -207,3 +207,38 @@ def test_median_of_nan_is_nan():
     for axis in (None, 0, 1):
         onp.testing.assert_array_equal(np.median(np.array(x), axis=axis).asnumpy(), onp.median(x, axis=axis))
     assert np.median(np.array([1, 2, 3, 4], dtype="int32")).item() == 2.5
+
+
+def test_an_empty_list_of_outputs_is_none_at_all():
+    x = np.array([[1.0, 2.0, 3.0]])
+    for out in ([], (), [None], (None,)):
+        assert np.transpose(x, out=out).tolist() == [[1.0], [2.0], [3.0]] and np.add(x, 1, out=out).shape == (1, 3)
+
+
+def test_reading_a_picture_wants_a_path():
+    with pytest.raises(TypeError, match="PathLike"):
+        image.imread(0)
+
+
+@pytest.mark.parametrize("dtype, numbers", [("uint8", (-1, 256, 300, -(2**40))), ("int8", (128, -129, 300)),
+                                            ("int32", (2**31, -(2**31) - 1, 2**32 + 1))])
+def test_numbers_beyond_an_integer_dtype(dtype, numbers):
+    x = onp.array([0, 1, 44, 100, 127], dtype)
+    ours = np.array(x)
+    for number in numbers:
+        for relation in ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "logical_and"):
+            expected = getattr(onp, relation)(x.astype("int64"), number).tolist()
+            assert getattr(np, relation)(ours, number).tolist() == expected, (relation, number)
+        assert (number < ours).tolist() == (number < x.astype("int64")).tolist()
+        for call in (lambda: ours + number, lambda: number - ours, lambda: np.maximum(ours, number),
+                     lambda: np.where(ours > 1, ours, number), lambda: ours.copy().__iadd__(number),
+                     lambda: np.clip(ours, min(number, 0), max(number, 100))):
+            with pytest.raises(OverflowError, match=f"number {number} must fit the dtype of the arrays, {dtype}"):
+                call()
+        assert onp.allclose((ours / number).asnumpy(), x / number)
+        assert (ours.astype("float32") + number).dtype == onp.float32
+
+
+def test_a_format_is_a_text():
+    with pytest.raises(TypeError, match="must be a string; got int"):
+        np.ones(3).__format__(3)

@@ -24,7 +24,7 @@ def imdecode(buf, flag=1, to_rgb=True):
 
 def imread(filename, flag=1, to_rgb=True):
     """Reads a JPEG or PNG file, as `imdecode`; errors name the file."""
-    with open(filename, "rb") as f:
+    with open(os.fspath(filename), "rb") as f:  # open() would take a number as a descriptor, and close it
         data = f.read()
     try:
         return imdecode(data, flag, to_rgb)

@@ -118,7 +118,8 @@ def sequence_last(data, sequence_length=None, use_sequence_length=False, axis=0)
     """The last step of each sequence: (batch, ...)."""
     if not use_sequence_length or sequence_length is None:
         return data[-1] if axis == 0 else data[:, -1]
-    last, batch = sequence_length.astype("int64") - 1, arange(data.shape[1 - axis], dtype="int64")
+    data = as_array(data)
+    last, batch = as_array(sequence_length).astype("int64") - 1, arange(data.shape[1 - axis], dtype="int64")
     return data[last, batch] if axis == 0 else data[batch, last]
 
 
@@ -129,7 +130,7 @@ def sequence_reverse(data, sequence_length=None, use_sequence_length=False, axis
     if not use_sequence_length or sequence_length is None:
         return data[::-1]
     time = arange(data.shape[0], dtype="int64").reshape((-1, 1))
-    lengths = sequence_length.astype("int64").reshape((1, -1))
+    lengths = as_array(sequence_length).astype("int64").reshape((1, -1))
     places = where(time < lengths, lengths - 1 - time, time)
     return data[places, arange(data.shape[1], dtype="int64").reshape((1, -1))]
 
