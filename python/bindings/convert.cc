@@ -238,11 +238,16 @@ template <class F> bool holds_array(PyObject* o, F is_one, int depth = 0) {
   return false;
 }
 
+/// The items of a list in a tuple of their own: converting one may run code that changes the list.
+Ref items_of(PyObject* o, int depth) {
+  TW_CHECK(depth <= kMaxRank, value, "array: lists may be nested at most ", kMaxRank, " deep; these are deeper");
+  return checked(PySequence_Tuple(o));
+}
+
 PyObject* without_arrays(PyObject* o, int depth = 0) {  // nested lists with our arrays as NumPy's
   if (is_array(o)) return to_numpy(*value_of(o));
   if (!PyList_Check(o) && !PyTuple_Check(o)) return Py_INCREF(o), o;
-  TW_CHECK(depth <= kMaxRank, value, "array: lists may be nested at most ", kMaxRank, " deep; these are deeper");
-  Ref items(checked(PySequence_Tuple(o)));  // another thread may change a list while an array is waited for
+  Ref items = items_of(o, depth);
   Py_ssize_t n = PyTuple_GET_SIZE(items.get());
   Ref list(checked(PyList_New(n)));
   for (Py_ssize_t i = 0; i < n; ++i)
@@ -258,12 +263,13 @@ bool is_numpy_array(PyObject* o) {
 Val cast_to(DType t, Val v) { return v->dtype() == t ? v : apply(op_with_role(Role::cast), t, {v}); }
 
 /// Nested lists as an array by operators, so that gradients flow to the arrays in them.
-Val stack_of(PyObject* o, DType dtype) {
+Val stack_of(PyObject* o, DType dtype, int depth = 0) {
   if (is_array(o)) return cast_to(dtype, Val::share(value_of(o)));
   if (!PyList_Check(o) && !PyTuple_Check(o)) return to_array(o, dtype);
+  Ref items = items_of(o, depth);
   std::vector<Val> parts;
-  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i) {
-    parts.push_back(stack_of(PySequence_Fast_GET_ITEM(o, i), dtype));
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.get()); ++i) {
+    parts.push_back(stack_of(PyTuple_GET_ITEM(items.get(), i), dtype, depth + 1));
     TW_CHECK(std::ranges::equal(parts[0]->shape(), parts.back()->shape()), value,
              "array: the arrays and numbers of a list must have one shape; got ", parts[0]->shape(), " and ",
              parts.back()->shape(), ". np.concatenate joins arrays of several sizes");

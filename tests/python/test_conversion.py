@@ -53,3 +53,22 @@ def test_gradients_flow_through_a_list_of_arrays():
     with autograd.record(), pytest.raises(ValueError, match=r"array: .* one shape; got \[3\] and \[2\].*concatenate"):
         np.array([x, x[:2]])
     assert np.array([x[0], x[2]]).tolist() == [1, 3]  # nobody records
+
+
+def test_lists_that_hold_themselves_or_change_are_safe_while_recording():
+    x = np.array([1.0, 2.0])
+    x.attach_grad()
+    endless = [x]
+    endless.append(endless)
+    class Emptying:
+        def __array__(self, *_, **__):
+            changing.clear()
+            return onp.zeros(2)
+    with autograd.record():
+        with pytest.raises(ValueError, match="nested at most 8 deep"):
+            np.array(endless)
+        changing = [x * 2, Emptying(), x * 3]
+        y = np.array(changing)
+    assert changing == [] and y.tolist() == [[2, 4], [0, 0], [3, 6]]
+    y.backward()
+    assert x.grad.tolist() == [5, 5]
