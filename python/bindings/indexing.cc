@@ -152,7 +152,9 @@ int array_assign_subscript(PyObject* o, PyObject* key, PyObject* to) {
     ParsedKey parsed = parse(x, key);
     if (parsed.advanced.empty() && fill_part(x, parsed.basic, to)) return 0;
     Val value = require_operand(to, "assign", "value");
-    if (parsed.advanced.empty()) {
+    if (parsed.advanced.empty() && !modes.recording && is_whole(x, parsed.basic) && value->rank() <= x.rank()) {
+      assign(x, *value);  // unlike a part, it needs nothing of what was there, which may be a failed value
+    } else if (parsed.advanced.empty()) {
       apply(ops::op_assign_basic, parsed.basic, {Val::share(&x), value});
     } else {
       parsed.advanced.write(is_whole(x, parsed.basic) ? Val::share(&x) : basic_view(x, parsed.basic), std::move(value));

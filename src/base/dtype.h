@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string_view>
 
 #include "base/error.h"
@@ -83,6 +84,15 @@ template <class F> decltype(auto) dispatch_width(DType t, F&& f) {
     case 4: return f.template operator()<uint32_t>();
     default: return f.template operator()<uint64_t>();
   }
+}
+
+/// Whether the integers of dtype t contain n. Floats round, and bool asks for truth: both take any.
+inline bool holds(DType t, int64_t n) {
+  return dispatch(t, [&]<class T>() {
+    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
+      return n >= int64_t{std::numeric_limits<T>::lowest()} && n <= int64_t{std::numeric_limits<T>::max()};
+    else return true;
+  });
 }
 
 /// The type that sums and products of T accumulate in.

@@ -82,11 +82,7 @@ bool keep_output(Value* v) {
   v->node = nullptr;
   v->count.store(1, std::memory_order_relaxed);
   bool read = n->op && (n->op->needs & Y(static_cast<int>(out - n->out()))) && !out->overwritten;
-  if (!read) {  // only its shape can be asked for
-    Value* ghost = new_ghost(*v);
-    out->value = ghost;
-    release(v);
-  }
+  if (!read) become_ghost(v);  // only its shape can be asked for
   release(n);
   return true;
 }

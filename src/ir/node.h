@@ -63,6 +63,20 @@ inline Node* share(Node* n) {
   return n;
 }
 void release(Node* n);
+/// One count of a node, given back at the end of its scope.
+class NodeHolder {
+ public:
+  explicit NodeHolder(Node* n) : node_(n) {}
+  NodeHolder(const NodeHolder&) = delete;
+  ~NodeHolder() {
+    if (node_) release(node_);
+  }
+  Node* get() const { return node_; }
+  Node* leak() { return std::exchange(node_, nullptr); }
+
+ private:
+  Node* node_;
+};
 /// Gives back everything that the node keeps for its gradient.
 void forget_saved(Node* n);
 /// Called when the last handle of output `v` goes: true when the node took the block over.

@@ -203,8 +203,9 @@ struct OpDef {
   Role role = Role::none;
   Fusion fuse = Fusion::none;
   bool random = false, trains = false, data_dependent = false;
-  bool creates = false;  // has no array input: shape and dtype come from attributes
-  bool heavy = false;    // cost grows faster than its bytes (matrix products, convolutions)
+  bool overwrites = false;  // writes all elements of what it updates and reads none of them
+  bool creates = false;     // has no array input: shape and dtype come from attributes
+  bool heavy = false;       // cost grows faster than its bytes (matrix products, convolutions)
   double (*cost)(const void* attrs, SigsIn in, SigsIn out) = nullptr;  // arithmetic operations, for heavy ones
   PredictFunction predict = nullptr;                                   // what a .trains operator is outside training
   std::array<Sample, 6> samples = {};

@@ -67,7 +67,8 @@ inline void append_part(std::string& to, const Shape& s) { append_part(to, s.spa
 struct Sig {
   Shape shape;
   DType dtype = kUnknownDType;
-  bool weak = false;  // a Python scalar: does not take part in promotion
+  bool weak = false;   // a Python scalar: does not take part in promotion
+  int64_t number = 0;  // of a weak integer: what it is, so that one that does not fit a dtype is noticed
   int rank() const { return shape.rank(); }
   bool present() const { return dtype != kUnknownDType; }
 };

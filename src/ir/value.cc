@@ -178,6 +178,24 @@ Scalar scalar_of(const Value& v) {
 
 void (*free_variable)(engine::Variable*) = nullptr;
 
+static void release_storage(Value* v) {
+  if (v->root != v) return release(v->root);
+  if (engine::Variable* state = v->variable.load(std::memory_order_acquire)) free_variable(state);
+  if (v->release_data) v->release_data(v->release_context);
+  else if (v->data) free_data(v->data, static_cast<size_t>(v->bytes));
+}
+
+void become_ghost(Value* v) {
+  release_storage(v);
+  if (v->leaf) release(std::exchange(v->leaf, nullptr));
+  v->root = v;
+  v->data = nullptr;
+  v->bytes = 0;
+  v->release_data = nullptr;
+  v->variable.store(nullptr, std::memory_order_relaxed);
+  v->word = (v->word & ~(kStrided | kView | kReadOnly | kWeak)) | kGhost;
+}
+
 void destroy(Value* v) {
   if (v->node) {
     if (keep_output(v)) return;
@@ -186,13 +204,7 @@ void destroy(Value* v) {
     release(n);
   }
   if (v->leaf) release(v->leaf);
-  if (v->root != v) {
-    release(v->root);
-  } else {
-    if (engine::Variable* state = v->variable.load(std::memory_order_acquire)) free_variable(state);
-    if (v->release_data) v->release_data(v->release_context);
-    else if (v->data) free_data(v->data, static_cast<size_t>(v->bytes));
-  }
+  release_storage(v);
   free_block(v, sizeof(Value));
 }
 

@@ -55,7 +55,11 @@ struct alignas(64) Value {
   bool has(uint64_t flags) const { return (word & flags) != 0; }
   int64_t size() const { return has(kHuge) ? huge_size() : static_cast<int64_t>(word >> 32); }
   std::span<const int64_t> shape() const { return {dims, static_cast<size_t>(rank())}; }
-  Sig sig() const { return {Shape(dims, rank()), dtype(), has(kWeak)}; }
+  Sig sig() const {
+    Sig s{Shape(dims, rank()), dtype(), has(kWeak)};
+    if (s.weak && s.dtype == DType::int64) s.number = *reinterpret_cast<const int64_t*>(data);
+    return s;
+  }
   int64_t huge_size() const;
   /// Copies the strides of any value to `out`.
   void copy_strides(int64_t* out) const;
@@ -124,6 +128,8 @@ class Val {
 Value* new_value(DType dtype, std::span<const int64_t> dims);
 /// Only shape and dtype, no data.
 Value* new_ghost(const Value& like);
+/// Gives back the elements of a value on which nobody else has a handle; its shape and dtype stay. Cannot fail.
+void become_ghost(Value* v);
 /// A view of `base` (of its root); counts the root.
 Value* new_view(Value& base, const Layout& layout);
 /// The view base[index]; the index is in range.

@@ -71,12 +71,22 @@ void raise_high(ThreadState& state, int64_t live, size_t bytes, void* block) {
   int64_t before = live - static_cast<int64_t>(bytes);
   state.live.store(before, std::memory_order_relaxed);
   memory::flush(state);
-  if (!try_charge(static_cast<int64_t>(bytes), 0) &&
-      !(memory::relieve_pressure() &&
-        try_charge(static_cast<int64_t>(bytes), state.live.load(std::memory_order_relaxed)))) {
+  auto give_back = [&] {
     state.allocations.store(state.allocations.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
     if (block != nullptr) push_small(state, block, bytes);
-    throw_limit(bytes);
+  };
+  if (!try_charge(static_cast<int64_t>(bytes), 0)) {
+    bool relieved = false;
+    try {
+      relieved = memory::relieve_pressure();  // may wait, and a wait may be interrupted
+    } catch (...) {
+      give_back();
+      throw;
+    }
+    if (!relieved || !try_charge(static_cast<int64_t>(bytes), state.live.load(std::memory_order_relaxed))) {
+      give_back();
+      throw_limit(bytes);
+    }
   }
   note_peak(state);
 }

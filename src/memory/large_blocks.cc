@@ -114,7 +114,13 @@ void* allocate_large(size_t bytes) {
   if (state.watched.load(std::memory_order_relaxed)) memory::count_down(bytes);
   if (bytes > kMaxBytes) memory::throw_out_of_memory(bytes);
   memory::charge(state, bytes);
-  LargeBlock* block = take(bytes);
+  LargeBlock* block = nullptr;
+  try {
+    block = take(bytes);  // may wait for work that holds memory, and a wait may be interrupted
+  } catch (...) {
+    memory::undo_charge(bytes);
+    throw;
+  }
   if (block == nullptr) {
     memory::undo_charge(bytes);
     memory::throw_out_of_memory(bytes);

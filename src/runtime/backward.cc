@@ -275,7 +275,8 @@ void attach_grad(Value& v, GradReq req, Val into) {
     TW_CHECK(same_shape(*into, v), value, "mark_variables: the gradient must have the variable's shape ", v.shape(),
              "; got ", into->shape());
   }
-  Node* leaf = new_node(nullptr, nullptr, 0, 0);
+  NodeHolder holder(new_node(nullptr, nullptr, 0, 0));
+  Node* leaf = holder.get();
   leaf->grad_req = req;
   if (req != GradReq::null) {
     if (!into) {
@@ -286,14 +287,15 @@ void attach_grad(Value& v, GradReq req, Val into) {
   }
   set_node(&v, share(leaf), 0);
   if (v.leaf) release(v.leaf);
-  v.leaf = leaf;
+  v.leaf = holder.leak();
 }
 
 void record_custom(std::span<Value* const> in, std::span<Value* const> out, std::unique_ptr<CustomGradient> gradient) {
   bool any = false;
   for (Value* v : in) any |= v && v->node;
   if (!any) return;
-  Node* node = new_node(nullptr, nullptr, static_cast<int>(in.size()), static_cast<int>(out.size()));
+  NodeHolder holder(new_node(nullptr, nullptr, static_cast<int>(in.size()), static_cast<int>(out.size())));
+  Node* node = holder.get();
   node->custom = std::move(gradient);
   for (size_t i = 0; i < in.size(); ++i) {
     if (!in[i]) continue;
@@ -302,7 +304,6 @@ void record_custom(std::span<Value* const> in, std::span<Value* const> out, std:
     node->in()[i].value = new_ghost(*in[i]);
   }
   for (size_t k = 0; k < out.size(); ++k) set_node(out[k], share(node), static_cast<uint32_t>(k));
-  release(node);
 }
 
 }  // namespace twibil

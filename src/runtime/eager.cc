@@ -136,6 +136,9 @@ void check_recordable(const OpDef& op, const Value& written) {
   TW_CHECK(!(written.has(kView) && written.root->node), value, op.name,
            ": while recording, a view of a recorded array cannot be written; "
            "write through the array itself (x[key] = value), or use detach()");
+  TW_CHECK(!(written.leaf && written.node == written.leaf && written.leaf->grad_req != GradReq::null), value, op.name,
+           ": while recording, a variable with a gradient cannot be written; write it outside of autograd.record(), or "
+           "within autograd.pause()");
 }
 
 void prepare_outputs(const OpDef& op, const Inputs& in, SigsOut sigs, Value** out, int n, bool recording) {
@@ -163,6 +166,7 @@ void check_given(const OpDef& op, const Value& out, const Sig& sig) {
   TW_CHECK(!lossy, type, op.name, ": the result of dtype ", sig.dtype, " cannot be stored in an array of dtype ",
            out.dtype(), ". Use astype first");
   if (out.has(kReadOnly)) read_only_error(op, out);
+  if (modes.recording) check_recordable(op, out);
 }
 
 /// Whether the kernel may write to `out` while it reads `x`: no shared storage, or element for element the same.
@@ -211,10 +215,16 @@ struct Outputs {  // released unless handed over
   }
 };
 
+/// The history of an array that was overwritten by something that is not recorded is no longer its own.
+void forget_history(Value& y) {
+  if (modes.recording && y.node && !y.leaf) set_node(&y, nullptr, 0);
+}
+
 /// y takes the elements of `fresh`, and its place on the tape.
 void store_result(Value& y, Value& fresh) {
   assign(y, fresh);
   if (fresh.node) set_node(&y, share(fresh.node), fresh.node_output);
+  else forget_history(y);
 }
 
 /// out= for an operator whose result is a view: a copy of it.
@@ -225,8 +235,7 @@ void copy_view(const OpDef& op, Value& view, Value** out, Value* const* given) {
   out[0] = given[0];
 }
 
-void invoke_with_modes(const OpDef& op, const void* attrs, const Inputs& in, Value** out, Value* const* given,
-                       bool recording) {
+void run_call(const OpDef& op, const void* attrs, const Inputs& in, Value** out, Value* const* given, bool recording) {
   int n = op.outputs();
   Outputs outputs(n);
   if (op.view && (!given || !op.infer) && make_view(op, attrs, *in.values[0], outputs.values)) {
@@ -244,7 +253,6 @@ void invoke_with_modes(const OpDef& op, const void* attrs, const Inputs& in, Val
       if (given[k]) check_given(op, *given[k], sigs[static_cast<size_t>(k)]);
   RandomKey key = op.random ? next_random_key() : RandomKey{};
   bool in_place = given && given[0] && direct_write(op, *given[0], in);
-  if (recording && in_place) check_recordable(op, *given[0]);
   if (in_place) {
     retain(given[0]);
     outputs.values[0] = given[0];
@@ -266,6 +274,7 @@ void invoke_with_modes(const OpDef& op, const void* attrs, const Inputs& in, Val
       if (update_of(op, k, &input) && outputs.values[k]) bump_version(outputs.values[k]);
   if (in_place) bump_version(given[0]);
   if (recording) record_call(op, attrs, in.values, outputs.span(), l.training, key);
+  else if (in_place) forget_history(*given[0]);
   outputs.hand_over(op, out);
   if (given && !in_place)
     for (int k = 0; k < op.visible_outputs(); ++k)
@@ -282,15 +291,17 @@ bool invoke_others(const OpDef& op, const void* attrs, const Inputs& in, Value**
   std::vector<Val> values;
   for (Value* v : in.values) values.push_back(Val::share(v));
   Vals y = op.expand ? op.expand(attrs, values) : op.predict(attrs, values);
-  for (int k = 0; k < y.size(); ++k) {
-    if (given && given[k]) {
-      check_given(op, *given[k], y[k]->sig());
+  if (y.size() == 0) return false;
+  TW_ASSERT(y.size() == op.visible_outputs());
+  for (int k = 0; given && k < y.size(); ++k)
+    if (given[k]) check_given(op, *given[k], y[k]->sig());
+  for (int k = 0; given && k < y.size(); ++k)
+    if (given[k]) {
       store_result(*given[k], *y[k]);
       y[k] = Val::share(given[k]);
     }
-    out[k] = y[k].leak();
-  }
-  return y.size() > 0;
+  for (int k = 0; k < y.size(); ++k) out[k] = y[k].leak();
+  return true;
 }
 
 void apply_eagerly(const OpDef& op, const void* attrs, std::span<Value* const> in, Value** out) {
@@ -299,7 +310,7 @@ void apply_eagerly(const OpDef& op, const void* attrs, std::span<Value* const> i
 
 }  // namespace
 
-static void invoke_unnamed(const OpDef& op, const void* attrs, std::span<Value* const> given_in, Value** out,
+static void invoke_checked(const OpDef& op, const void* attrs, std::span<Value* const> given_in, Value** out,
                            Value* const* given) {
   if (op.view && !given && given_in.size() == 1 && given_in[0] && !must_record(op, given_in))
     if (make_view(op, attrs, *given_in[0], out)) return;
@@ -310,12 +321,12 @@ static void invoke_unnamed(const OpDef& op, const void* attrs, std::span<Value* 
   std::vector<Val> copies;
   if (op.pointwise()) check_numbers(op, in, copies);
   if (op.writes_inputs()) separate_overlaps(op, in, copies);
-  invoke_with_modes(op, attrs, in, out, given, must_record(op, in.values));
+  run_call(op, attrs, in, out, given, must_record(op, in.values));
 }
 
 void invoke(const OpDef& op, const void* attrs, std::span<Value* const> in, Value** out, Value* const* given) {
   try {
-    invoke_unnamed(op, attrs, in, out, given);
+    invoke_checked(op, attrs, in, out, given);
   } catch (Error& e) {
     name_error(op, e);
     throw;

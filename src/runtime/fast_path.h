@@ -62,6 +62,13 @@ inline bool recorded(const FastPath& f, const Value& a, const Value& b) {
   return modes.recording && (a.node || b.node) && !f.op->no_grad;
 }
 
+/// The result y, with its place on the tape; released if that throws.
+inline Value* record_fast(const FastPath& f, std::span<Value* const> in, Value* y) {
+  Val result = Val::adopt(y);
+  record_call(*f.op, f.op->attrs.defaults, in, {&y, 1}, modes.training, {});
+  return result.leak();
+}
+
 inline Value* fast_binary(const FastPath& f, Value* a, Value* b) {
   if (((a->word ^ b->word) & ~kFlags) | ((a->word | b->word) & kSlow)) return nullptr;
   for (int i = 0; i < a->rank(); ++i)
@@ -70,11 +77,9 @@ inline Value* fast_binary(const FastPath& f, Value* a, Value* b) {
   if (!run || !simple(*a) || !simple(*b)) return nullptr;
   Value* y = new_like(*a, f.out[static_cast<int>(a->dtype())]);
   run(y->data, a->data, b->data, static_cast<int64_t>(a->word >> 32));
-  if (recorded(f, *a, *b)) {
-    Value* in[2] = {a, b};
-    record_call(*f.op, f.op->attrs.defaults, in, {&y, 1}, modes.training, {});
-  }
-  return y;
+  if (!recorded(f, *a, *b)) return y;
+  Value* in[2] = {a, b};
+  return record_fast(f, in, y);
 }
 
 inline Value* fast_unary(const FastPath& f, Value* x) {
@@ -84,8 +89,7 @@ inline Value* fast_unary(const FastPath& f, Value* x) {
   Value* y = new_like(*x, f.out[t]);
   if (f.constant_left) run(y->data, f.constant[t], x->data, static_cast<int64_t>(x->word >> 32));
   else run(y->data, x->data, f.constant[t], static_cast<int64_t>(x->word >> 32));
-  if (recorded(f, *x, *x)) record_call(*f.op, f.op->attrs.defaults, {&x, 1}, {&y, 1}, modes.training, {});
-  return y;
+  return recorded(f, *x, *x) ? record_fast(f, {&x, 1}, y) : y;
 }
 
 /// One operand is a number that stays inside the array's dtype (floats next to floats, integers next to numbers).
@@ -111,12 +115,10 @@ inline Value* fast_scalar(const FastPath& f, Value* x, const Scalar& s, bool sca
   const std::byte* a = scalar_left ? number : x->data;
   const std::byte* b = scalar_left ? x->data : number;
   run(y->data, a, b, static_cast<int64_t>(x->word >> 32));
-  if (recorded(f, *x, *x)) {
-    Val weak = s.is_real() ? Val(s.real) : Val(s.integer);
-    Value* in[2] = {scalar_left ? weak.get() : x, scalar_left ? x : weak.get()};
-    record_call(*f.op, f.op->attrs.defaults, in, {&y, 1}, modes.training, {});
-  }
-  return y;
+  if (!recorded(f, *x, *x)) return y;
+  Val result = Val::adopt(y), weak = s.is_real() ? Val(s.real) : Val(s.integer);
+  Value* in[2] = {scalar_left ? weak.get() : x, scalar_left ? x : weak.get()};
+  return record_fast(f, in, result.leak());
 }
 
 }  // namespace twibil

@@ -40,6 +40,15 @@ PointwiseTypes pointwise_types(const OpDef& op, SigsIn in) {
   }
   if (work == kUnknownDType) work = weak_real ? default_float() : weak_int ? DType::int64 : DType::bool_;
   else work = promote_weak(work, weak_real, !weak_int, default_float());
+  if (weak_int && is_integer(work)) {
+    for (const Sig& s : in) {
+      if (!s.weak || s.dtype != DType::int64 || holds(work, s.number)) continue;
+      if (op.rule != Rule::compare)
+        throw_error(ErrorKind::overflow, text(op.name, ": ", s.number, " does not fit ", work,
+                                              ", the dtype of the array it meets. Use astype first"));
+      work = DType::int64;  // where both can be compared as they are
+    }
+  }
   switch (op.rule) {
     case Rule::floating:
       if (!is_floating(work)) work = default_float();

@@ -2,9 +2,11 @@
 // Small work whose inputs are ready runs on the calling thread; everything else becomes a task of the engine.
 #include "runtime/launch.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "engine/engine.h"
+#include "ir/registry.h"
 #include "memory/allocator.h"
 
 namespace twibil {
@@ -39,9 +41,14 @@ double work_of(const Launch& l) {
   return n;
 }
 
+/// Whether the run needs the elements that input i had before. A view overwrites a part of its root only.
+bool reads(const Launch& l, const Value* x) {
+  return x && !x->has(kGhost) && !(l.op.overwrites && !x->has(kView) && std::ranges::find(l.out, x) != l.out.end());
+}
+
 bool ready(const Launch& l) {
   for (const Value* v : l.in)
-    if (v && !engine::ready_to_read(state_of(*v))) return false;
+    if (reads(l, v) && !engine::ready_to_read(state_of(*v))) return false;
   for (const Value* v : l.out)  // a view writes a part of its root, which must be whole before
     if (v && !(v->has(kView) ? engine::idle(state_of(*v)) : engine::ready_to_write(state_of(*v)))) return false;
   return true;
@@ -97,37 +104,39 @@ class QueuedLaunch final : public engine::Task {
 };
 
 void queue(const Launch& l) {
-  std::vector<engine::Variable*> reads, writes;
+  std::vector<engine::Variable*> read, written;
   for (Value* v : l.in)
-    if (v && !v->has(kGhost)) reads.push_back(make_state(*v));
+    if (reads(l, v)) read.push_back(make_state(*v));
   for (Value* v : l.out) {
     if (!v) continue;
-    writes.push_back(make_state(*v));
-    if (v->has(kView)) reads.push_back(writes.back());  // a part of its root: the rest keeps its elements
+    written.push_back(make_state(*v));
+    if (v->has(kView)) read.push_back(written.back());  // a part of its root: the rest keeps its elements
   }
-  engine::push(std::make_unique<QueuedLaunch>(l), reads, writes);
+  engine::push(std::make_unique<QueuedLaunch>(l), read, written);
 }
 
 }  // namespace
 
 void name_error(const OpDef& op, Error& error) {
+  std::string_view first = std::string_view(error.message()).substr(0, error.message().find(':'));
+  if (!op.names[0] && find_op(first)) return;  // a part, in which what it is a part of has named itself
   std::string name = text(op.name, ": ");
   if (!error.message().starts_with(name)) error.prefix(name);
 }
 
 void launch(Launch& l) {
-  bool is_ready = ready(l);
+  bool is_now = ready(l);
   if (l.op.data_dependent) {  // shapes follow from values
-    if (!is_ready)
+    if (!is_now)
       for (const Value* v : l.in)
         if (v) wait_to_read(*v);
     return run_kernel(l);
   }
-  if (!is_ready || (work_of(l) > kInlineWork && engine::engine_kind() != engine::Kind::naive)) return queue(l);
+  if (!is_now || (work_of(l) > kInlineWork && engine::engine_kind() != engine::Kind::naive)) return queue(l);
+  run_kernel(l);
   for (const Value* v : l.out)
     if (v)
       if (engine::Variable* state = state_of(*v)) engine::clear_failure(state);
-  run_kernel(l);
 }
 
 void wait_to_read(const Value& v) {

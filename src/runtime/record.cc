@@ -16,10 +16,14 @@ bool must_record(const OpDef& op, std::span<Value* const> in) {
 
 void record_call(const OpDef& op, const void* attrs, std::span<Value* const> in, std::span<Value* const> out,
                  bool training, RandomKey key) {
-  Node* node = new_node(&op, attrs, static_cast<int>(in.size()), static_cast<int>(out.size()));
+  NodeHolder holder(new_node(&op, attrs, static_cast<int>(in.size()), static_cast<int>(out.size())));
+  Node* node = holder.get();
   node->training = training;
   node->key = key;
   bool all = op.needs == kAllInputs || op.auto_grad;
+  auto writes = [&](const Value* x) {
+    return !op.view && std::ranges::any_of(out, [&](const Value* y) { return y && y->root == x->root; });
+  };
   for (size_t i = 0; i < in.size(); ++i) {
     Value* x = in[i];
     if (!x) continue;
@@ -27,7 +31,7 @@ void record_call(const OpDef& op, const void* attrs, std::span<Value* const> in,
     slot.present = true;
     if (x->node && is_floating(x->dtype())) slot.node = share(x->node), slot.output = x->node_output;
     bool read = all || (i < 16 && op.needs & X(static_cast<int>(i)));
-    if (read && std::ranges::find(out, x) != out.end()) {  // keeping it would be a cycle, and its old elements are gone
+    if (read && writes(x)) {  // its old elements are gone
       slot.value = new_ghost(*x);
       slot.overwritten = true;
     } else if (read) {
@@ -52,7 +56,6 @@ void record_call(const OpDef& op, const void* attrs, std::span<Value* const> in,
       node->out()[k] = {.value = y, .version = y->root->version, .kept = true};
     }
   }
-  release(node);
 }
 
 }  // namespace twibil

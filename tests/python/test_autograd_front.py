@@ -114,3 +114,56 @@ def test_grad_and_backward():
         autograd.backward(3)
     with pytest.raises(ValueError, match="as many gradients"):
         autograd.mark_variables([a], [])
+
+
+def recorded():
+    x = np.array([1.0, 2.0, 3.0])
+    x.attach_grad()
+    return x
+
+
+def test_out_over_the_memory_of_an_input_is_noticed():
+    for write in (lambda a: np.square(a[:], out=a), lambda a: np.multiply(a, a.detach(), out=a)):
+        x = recorded()
+        with autograd.record():
+            a = x * 2
+            write(a)
+        with pytest.raises(RuntimeError, match="overwritten in place"):
+            a.backward()
+
+
+def test_out_into_a_view_of_a_recorded_array_is_refused():
+    x, b = recorded(), np.ones((3,))
+    with autograd.record():
+        a = x * 2
+        for call in (lambda: np.add(b, b, out=a[:2]), lambda: np.dot(np.ones((2, 3)), b, out=a[:2])):
+            with pytest.raises(ValueError, match="view of a recorded array|out must have shape"):
+                call()
+
+
+def test_out_of_an_unrecorded_result_ends_the_history():
+    x, b = recorded(), np.ones((3,))
+    for call in (lambda a: np.add(b, b, out=a), lambda a: np.dot(np.ones((3, 3)), b, out=a)):
+        with autograd.record():
+            a = x * 2
+            call(a)
+            y = (a + x * 0).sum()
+        y.backward()
+        assert (x.grad.asnumpy() == 0).all()
+
+
+def test_a_variable_cannot_be_written_while_recording():
+    x = recorded()
+    def add():
+        y = x
+        y += 1
+    def put(): x[0] = 5
+    for write in (add, put, lambda: np.exp(x, out=x)):
+        with autograd.record():
+            with pytest.raises(ValueError, match="while recording, a variable"):
+                write()
+            with autograd.pause():
+                x[:] = np.array([1.0, 2.0, 3.0])
+            y = (x * x).sum()
+        y.backward()
+        assert x.grad.asnumpy().tolist() == [2, 4, 6]

@@ -58,6 +58,30 @@ def test_waitall_raises_what_nobody_looked_at_once():
     mx.waitall()
 
 
+def test_overwriting_a_failed_array_makes_it_good():
+    for value in (3, np.ones((700, 600)) * 3):
+        y, _ = failing_work()
+        y[:] = value
+        assert (y.asnumpy() == 3).all()
+        with pytest.raises(IndexError):
+            mx.waitall()
+
+
+def test_a_failed_backward_does_not_poison_the_next_one():
+    x = np.ones((1000, 600))
+    x.attach_grad()
+    good, bad = np.zeros((700,), dtype="int32"), np.full((700,), 2000, dtype="int32")
+    for index in (bad, good, good):
+        with mx.autograd.record():
+            y = x[index].sum()
+        y.backward()
+        if index is bad:
+            with pytest.raises(IndexError):
+                x.grad.wait_to_read()
+        else:
+            assert float(x.grad[0, 0]) == 700 and float(x.grad[1, 0]) == 0
+
+
 def test_import_starts_no_thread_and_small_work_neither():
     code = """
         import os

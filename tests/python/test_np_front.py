@@ -420,3 +420,13 @@ def test_the_version_is_the_projects():
     project = pathlib.Path(__file__).parents[2]
     assert f"project(twibil VERSION {mx.__version__} " in (project / "CMakeLists.txt").read_text(encoding="utf-8")
     assert mx.__version__ == mx._core.__version__
+
+
+def test_python_integers_outside_the_range_of_the_dtype():
+    u, i = np.array([100], dtype="uint8"), np.array([7], dtype="int32")
+    assert (u < 300).item() and (u >= -1).item() and not (u == 356).item() and (300 > u).item()
+    assert (i < 2**40).item() and not (i == 2**32 + 7).item()
+    for call in (lambda: u + 300, lambda: 300 - u, lambda: np.maximum(u, 300), lambda: np.clip(u, -5, 300), lambda: i + 2**40):
+        with pytest.raises(OverflowError, match="does not fit"):
+            call()
+    assert (u + 100).item() == 200 and (u + 1.5).dtype == "float32"

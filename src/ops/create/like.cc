@@ -103,6 +103,7 @@ TW_OP(assign) = whole({
     .no_grad = "front ends record assignments as functions of both arrays",
     .updates = {{{0, 0}}},
     .role = Role::assign,
+    .overwrites = true,
     .samples = {{{.in = {{{3, 4}, {4}}}}}},
 });
 

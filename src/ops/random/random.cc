@@ -55,14 +55,6 @@ struct GammaAttrs {
 };
 
 Shape shape_of(const Maybe<IntList>& size) { return size ? Shape((*size).span()) : Shape(); }
-/// Whether the integers of dtype t contain n; floats are rounded.
-bool holds(DType t, int64_t n) {
-  return dispatch(t, [&]<class T>() {
-    if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
-      return n >= int64_t{std::numeric_limits<T>::lowest()} && n <= int64_t{std::numeric_limits<T>::max()};
-    else return true;
-  });
-}
 kernels::RandomStream stream(const Call& c) { return {c.key.seed, c.key.counter}; }
 constexpr const char* kNoInput = "random numbers do not depend on other arrays";
 constexpr const char* kSizeDoc = "Shape of the result; None: one number.";
