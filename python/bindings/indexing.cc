@@ -123,6 +123,8 @@ bool fill_part(Value& x, const ops::BasicIndexAttrs& attrs, PyObject* to) {
   if (modes.recording || x.has(kReadOnly) || x.size() > kInlineElements || !to_scalar(to, &number) ||
       !engine::idle(x.root->variable.load(std::memory_order_acquire)))
     return false;
+  TW_CHECK(number.is_real() || number.is_boolean() || holds(x.dtype(), number.integer), overflow, "assign: the number ",
+           number.integer, " must fit the dtype of the array, ", x.dtype());
   Layout part = ops::index_layout(attrs, x.layout());
   kernels::fill(x.dtype(), part.shape, x.data + part.offset * size_of(x.dtype()),
                 {part.strides, static_cast<size_t>(part.shape.rank())}, number);

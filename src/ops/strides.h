@@ -23,6 +23,12 @@ struct Strides {
   operator std::span<const int64_t>() const { return {items, static_cast<size_t>(rank)}; }
 };
 
+/// A Python int that is written into integers must fit them, as in NumPy 2.
+inline void check_number(const char* op, const Sig& value, DType t) {
+  TW_CHECK(!value.weak || value.dtype != DType::int64 || holds(t, value.number), overflow, op, ": the number ",
+           value.number, " must fit the dtype of the array, ", t);
+}
+
 /// Copies x to y with broadcasting and conversion.
 inline void copy_buffer(const Buffer& x, const Buffer& y) {
   kernels::convert(x.dtype, y.dtype, y.shape(), x.data, Strides(x, y.shape()), y.data, Strides(y));

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/eager.h"
 
-#include <cstring>
 #include <vector>
 
 #include "engine/variable.h"
@@ -46,10 +45,6 @@ class Inputs {
     sigs = {s, n};
   }
   Inputs(const Inputs&) = delete;
-  void replace(size_t i, Value* v) {
-    values[i] = v;
-    const_cast<Sig&>(sigs[i]) = v->sig();  // the room is ours
-  }
 
  private:
   Value* few_[kFewInputs];
@@ -76,46 +71,6 @@ bool update_of(const OpDef& op, int k, int* input) {
       return true;
     }
   return false;
-}
-
-bool is_held(int64_t number, DType t) {
-  switch (t) {
-    case DType::int8: return number == static_cast<int8_t>(number);
-    case DType::uint8: return number == static_cast<uint8_t>(number);
-    case DType::int32: return number == static_cast<int32_t>(number);
-    default: return true;
-  }
-}
-
-/// A Python int that the integers of the arrays cannot hold would wrap without a word. Comparisons take it as int64,
-/// which holds both; other pointwise operations refuse it, as NumPy does.
-void check_numbers(const OpDef& op, Inputs& in, std::vector<Val>& wider) {
-  if (op.rule == Rule::floating) return;
-  const Program& p = *op.program;
-  auto is_mask = [&](size_t i) {
-    for (int k = 0; k < p.input_count; ++k)
-      if (p.sources[k] == i && p.reads_mask(k)) return true;
-    return false;
-  };
-  DType arrays = kUnknownDType;
-  bool numbers = false;
-  for (size_t i = 0; i < in.sigs.size(); ++i) {
-    const Sig& s = in.sigs[i];
-    if (s.weak) numbers |= s.dtype == DType::int64;
-    else if (s.present() && !is_mask(i)) arrays = arrays == kUnknownDType ? s.dtype : promote(arrays, s.dtype);
-  }
-  if (!numbers || arrays == kUnknownDType || !is_integer(arrays)) return;
-  for (size_t i = 0; i < in.sigs.size(); ++i) {
-    if (!in.sigs[i].weak || in.sigs[i].dtype != DType::int64 || is_mask(i)) continue;
-    int64_t number = scalar_of(*in.values[i]).integer;
-    if (is_held(number, arrays)) continue;
-    TW_CHECK(op.rule == Rule::compare || p.mask_output(), overflow, op.name, ": the number ", number,
-             " must fit the dtype of the arrays, ", arrays, ". Use astype('int64') first");
-    Val wide = Val::adopt(new_value(DType::int64, Shape{}));
-    std::memcpy(wide->data, &number, sizeof number);
-    in.replace(i, wide.get());
-    wider.push_back(std::move(wide));
-  }
 }
 
 [[noreturn]] void read_only_error(const OpDef& op, const Value& v) {
@@ -319,7 +274,6 @@ static void invoke_checked(const OpDef& op, const void* attrs, std::span<Value* 
   if (op.expand || (op.predict && !modes.training))
     if (invoke_others(op, attrs, in, out, given)) return;
   std::vector<Val> copies;
-  if (op.pointwise()) check_numbers(op, in, copies);
   if (op.writes_inputs()) separate_overlaps(op, in, copies);
   run_call(op, attrs, in, out, given, must_record(op, in.values));
 }

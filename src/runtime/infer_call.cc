@@ -24,14 +24,30 @@ struct PointwiseTypes {
   DType work, out;
 };
 
+bool is_mask(const Program& p, size_t input) {
+  for (int k = 0; k < p.input_count; ++k)
+    if (p.sources[k] == input && p.reads_mask(k)) return true;
+  return false;
+}
+
+/// A Python int that the integers of the arrays do not hold would wrap without a word. Comparisons take int64, which
+/// holds both; everything else is an error, as in NumPy 2.
+DType with_numbers(const OpDef& op, SigsIn in, DType work) {
+  for (size_t i = 0; i < in.size(); ++i) {
+    const Sig& s = in[i];
+    if (!s.weak || s.dtype != DType::int64 || is_mask(*op.program, i) || holds(work, s.number)) continue;
+    TW_CHECK(op.rule == Rule::compare || op.program->mask_output(), overflow, op.name, ": the number ", s.number,
+             " must fit the dtype of the arrays, ", work, ". Use astype('int64') first");
+    work = DType::int64;
+  }
+  return work;
+}
+
 PointwiseTypes pointwise_types(const OpDef& op, SigsIn in) {
-  const Program& p = *op.program;
   DType work = kUnknownDType;
   bool weak_real = false, weak_int = false, weak_bool = false;
   for (size_t i = 0; i < in.size(); ++i) {
-    bool mask = false;
-    for (int k = 0; k < p.input_count; ++k) mask |= p.sources[k] == i && p.reads_mask(k);
-    if (mask) continue;
+    if (is_mask(*op.program, i)) continue;
     if (in[i].weak) {
       (is_floating(in[i].dtype) ? weak_real : in[i].dtype == DType::bool_ ? weak_bool : weak_int) = true;
     } else {
@@ -40,15 +56,6 @@ PointwiseTypes pointwise_types(const OpDef& op, SigsIn in) {
   }
   if (work == kUnknownDType) work = weak_real ? default_float() : weak_int ? DType::int64 : DType::bool_;
   else work = promote_weak(work, weak_real, !weak_int, default_float());
-  if (weak_int && is_integer(work)) {
-    for (const Sig& s : in) {
-      if (!s.weak || s.dtype != DType::int64 || holds(work, s.number)) continue;
-      if (op.rule != Rule::compare)
-        throw_error(ErrorKind::overflow, text(op.name, ": ", s.number, " does not fit ", work,
-                                              ", the dtype of the array it meets. Use astype first"));
-      work = DType::int64;  // where both can be compared as they are
-    }
-  }
   switch (op.rule) {
     case Rule::floating:
       if (!is_floating(work)) work = default_float();
@@ -58,8 +65,9 @@ PointwiseTypes pointwise_types(const OpDef& op, SigsIn in) {
       break;
     default: break;
   }
+  if (weak_int && is_integer(work)) work = with_numbers(op, in, work);
   check_dtype(op, work);
-  DType out = op.rule == Rule::compare || p.mask_output() ? DType::bool_ : work;
+  DType out = op.rule == Rule::compare || op.program->mask_output() ? DType::bool_ : work;
   return {is_half(work) ? DType::float32 : work, out};
 }
 

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "engine/engine.h"
-#include "ir/registry.h"
 #include "memory/allocator.h"
 
 namespace twibil {
@@ -118,8 +117,6 @@ void queue(const Launch& l) {
 }  // namespace
 
 void name_error(const OpDef& op, Error& error) {
-  std::string_view first = std::string_view(error.message()).substr(0, error.message().find(':'));
-  if (!op.names[0] && find_op(first)) return;  // a part, in which what it is a part of has named itself
   std::string name = text(op.name, ": ");
   if (!error.message().starts_with(name)) error.prefix(name);
 }

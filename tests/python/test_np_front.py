@@ -427,6 +427,13 @@ def test_python_integers_outside_the_range_of_the_dtype():
     assert (u < 300).item() and (u >= -1).item() and not (u == 356).item() and (300 > u).item()
     assert (i < 2**40).item() and not (i == 2**32 + 7).item()
     for call in (lambda: u + 300, lambda: 300 - u, lambda: np.maximum(u, 300), lambda: np.clip(u, -5, 300), lambda: i + 2**40):
-        with pytest.raises(OverflowError, match="does not fit"):
+        with pytest.raises(OverflowError, match="must fit the dtype"):
             call()
     assert (u + 100).item() == 200 and (u + 1.5).dtype == "float32"
+    def part(): u[0] = 300
+    def whole(): u[:] = -1
+    def picked(): u[np.array([0], dtype="int32")] = 256
+    for write in (part, whole, picked):
+        with pytest.raises(OverflowError, match="must fit the dtype"):
+            write()
+    assert u.tolist() == [100]

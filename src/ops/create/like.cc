@@ -93,6 +93,7 @@ TW_OP(assign) = whole({
     .doc = "Writes y into x; y is broadcast to the shape of x and cast to its dtype.",
     .in = {{{.name = "x", .kind = SlotKind::aux}, {.name = "y"}}},
     .infer = infer_rule<NoAttrs>([](auto&, SigsIn in, SigsOut out) {
+      check_number("assign", in[1], in[0].dtype);
       TW_CHECK(broadcasts_to(in[1].shape, in[0].shape), value, "assign: a value of shape ", in[1].shape,
                " does not broadcast to the target's shape ", in[0].shape);
       out[0] = {in[0].shape, in[0].dtype};

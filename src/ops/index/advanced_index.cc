@@ -161,6 +161,7 @@ TW_OP(advanced_put) = whole({
     .attrs = schema<AdvancedIndexAttrs>(kAdvancedFields),
     .in = {{{.name = "x", .kind = SlotKind::aux}, {.name = "value"}, {.name = "indices", .kind = SlotKind::variadic}}},
     .infer = infer_rule<AdvancedIndexAttrs>([](auto& a, SigsIn in, SigsOut out) {
+      check_number("advanced_put", in[1], in[0].dtype);
       Shape part = plan_of(a, in[0].shape, in, 2).result;
       TW_CHECK(broadcasts_to(in[1].shape, part), value, "advanced_put: a value of shape ", in[1].shape,
                " does not broadcast to the selected shape ", part);

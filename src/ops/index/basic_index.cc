@@ -108,6 +108,7 @@ TW_OP(assign_basic) = whole({
     .attrs = schema<BasicIndexAttrs>(kBasicFields),
     .in = {{{.name = "x", .kind = SlotKind::aux}, {.name = "value"}}},
     .infer = infer_rule<BasicIndexAttrs>([](auto& a, SigsIn in, SigsOut out) {
+      check_number("assign_basic", in[1], in[0].dtype);
       Shape part = index_layout(a, row_major(in[0].shape)).shape;
       Shape value = in[1].shape;
       while (value.rank() > part.rank() && value[0] == 1) value.erase(0);  // as NumPy allows
