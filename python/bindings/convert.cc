@@ -70,6 +70,14 @@ bool to_scalar(PyObject* o, Scalar* s) {
   return false;
 }
 
+void check_fits(PyObject* number, DType t, const char* op) {
+  if (!PyLong_Check(number) || !is_integer(t)) return;
+  int overflow;
+  (void)PyLong_AsLongLongAndOverflow(number, &overflow);
+  TW_CHECK(!overflow, overflow, op, ": the number does not fit 64 bits, and the dtype is ", t,
+           ". Use a float dtype to round it");
+}
+
 static bool is_numpy_scalar(PyObject* o) {
   static PyObject* generic = checked(PyObject_GetAttrString(numpy_module(), "generic"));
   return PyObject_TypeCheck(o, reinterpret_cast<PyTypeObject*>(generic));
@@ -319,7 +327,10 @@ Val to_array(PyObject* o, Maybe<DType> dtype) {
     Val v = Val::share(value_of(o));
     return dtype && *dtype != v->dtype() ? cast_to(*dtype, v) : apply(op_with_role(Role::copy), {v});
   }
-  if (to_scalar(o, &s)) return from_scalar(s, dtype.value_or(s.is_boolean() ? DType::bool_ : default_float()));
+  if (to_scalar(o, &s)) {
+    if (dtype) check_fits(o, *dtype, "array");
+    return from_scalar(s, dtype.value_or(s.is_boolean() ? DType::bool_ : default_float()));
+  }
   if (is_numpy_array(o) || is_numpy_scalar(o)) return from_numpy(o, dtype);
   if (is_list(o)) return from_sequence(o, dtype);
   Ref array(checked(PyObject_CallMethod(numpy_module(), "asarray", "(O)", o)));

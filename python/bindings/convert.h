@@ -40,6 +40,8 @@ PyObject* attr_object(const Field& field, const void* attrs);
 
 PyObject* to_numpy(const Value& v);
 PyObject* numpy_module();
+/// OverflowError for an int beyond 64 bits that is to be an element of integers.
+void check_fits(PyObject* number, DType t, const char* op);
 bool is_numpy_integer(PyObject* o);  // numpy.int64(3) and its kind; not numpy.bool_, not arrays
 void check_context(PyObject* o);     // a device argument must be a CPU
 

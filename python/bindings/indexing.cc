@@ -152,6 +152,7 @@ int array_assign_subscript(PyObject* o, PyObject* key, PyObject* to) {
     TW_CHECK(to, type, "elements of an array cannot be deleted");
     Value& x = *value_of(o);
     ParsedKey parsed = parse(x, key);
+    check_fits(to, x.dtype(), "assign");
     if (parsed.advanced.empty() && fill_part(x, parsed.basic, to)) return 0;
     Val value = require_operand(to, "assign", "value");
     if (parsed.advanced.empty() && !modes.recording && is_whole(x, parsed.basic) && value->rank() <= x.rank()) {

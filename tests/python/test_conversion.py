@@ -23,6 +23,21 @@ def test_uint64_is_kept_rounded_or_refused():
         assert ours.tolist() == kept.tolist()
 
 
+@pytest.mark.parametrize("dtype", ["int64", "int32", "uint8"])
+@pytest.mark.parametrize("number", [2**63, -2**70])
+def test_numbers_beyond_64_bits_are_no_integers(dtype, number):
+    x = np.array([1, 2], dtype=dtype)
+    for key in (0, slice(None), x > 1, [1]):
+        with pytest.raises(OverflowError, match=f"assign: .* 64 bits.*{dtype}"):
+            x[key] = number
+    with pytest.raises(OverflowError, match=f"array: .* 64 bits.*{dtype}"):
+        np.array(number, dtype=dtype)
+    assert x.tolist() == [1, 2]
+    y = np.zeros(2)
+    y[0] = number
+    assert y.tolist() == [number, 0] and np.array(number, dtype="float64").item() == number
+
+
 @pytest.mark.parametrize("kind", ["f2", "f4", "f8", "i1", "i4", "i8", "u1"])
 def test_the_other_byte_order_keeps_dtype_and_values(kind):
     ours = np.array(onp.arange(6).reshape(2, 3).astype(">" + kind))
