@@ -71,6 +71,7 @@ template <class T> class Sorter {
 
 // body(sorter, element offset of the group) for every group, in parallel.
 template <class T, class Body> void each_group(int64_t outer, int64_t n, int64_t inner, const Body& body) {
+  if (n == 0) return;  // there may be 2^62 such groups
   parallel_for(outer * inner, std::max<int64_t>(1, kPiece / 8 / std::max<int64_t>(1, n)),
                [&](int64_t begin, int64_t end) {
                  Sorter<T> sorter;

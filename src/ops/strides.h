@@ -24,9 +24,12 @@ struct Strides {
 };
 
 /// A Python int that is written into integers must fit them, as in NumPy 2.
+inline void check_number(const char* op, const Scalar& number, DType t) {
+  TW_CHECK(number.is_real() || number.is_boolean() || holds(t, number.integer), overflow, op, ": the number ",
+           number.integer, " must fit the dtype of the array, ", t);
+}
 inline void check_number(const char* op, const Sig& value, DType t) {
-  TW_CHECK(!value.weak || value.dtype != DType::int64 || holds(t, value.number), overflow, op, ": the number ",
-           value.number, " must fit the dtype of the array, ", t);
+  if (value.weak && value.dtype == DType::int64) check_number(op, Scalar(value.number), t);
 }
 
 /// Copies x to y with broadcasting and conversion.

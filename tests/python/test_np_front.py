@@ -437,3 +437,11 @@ def test_python_integers_outside_the_range_of_the_dtype():
         with pytest.raises(OverflowError, match="must fit the dtype"):
             write()
     assert u.tolist() == [100]
+    for make in (lambda: np.full((2,), 300, dtype="int8"), lambda: np.full_like(u, -1)):
+        with pytest.raises(OverflowError, match="must fit the dtype"):
+            make()
+
+
+def test_many_empty_groups_take_no_time():
+    x = np.zeros((2**62, 0))
+    assert x.argsort(axis=1).shape == np.sort(x, axis=1).shape == (2**62, 0)

@@ -116,6 +116,7 @@ TW_OP(full) = whole({
     .attrs = schema<FullAttrs>(kFullFields),
     .infer = infer_rule<FullAttrs>([](auto& a, SigsIn, SigsOut out) {
       out[0] = {Shape(a.shape.span()), a.dtype.value_or(default_dtype(a.fill_value))};
+      check_number("full", a.fill_value, out[0].dtype);
     }),
     .types = kAll,
     .kernel = cpu_rule<FullAttrs>([](auto& a, Call& c) { fill_all(c, a.fill_value); }),
@@ -140,6 +141,7 @@ TW_OP(full_like) = whole({
     .in = {{{.name = "a"}}},
     .infer = infer_rule<FullLikeAttrs>([](auto& a, SigsIn in, SigsOut out) {
       out[0] = {in[0].shape, a.dtype.value_or(in[0].dtype)};
+      check_number("full_like", a.fill_value, out[0].dtype);
     }),
     .types = kAll,
     .kernel = cpu_rule<FullLikeAttrs>([](auto& a, Call& c) { fill_all(c, a.fill_value); }),

@@ -14,7 +14,7 @@ TEST(OpsHeader, OptionsReadLikeKeywords) {
   Array x = Array::from(std::vector<float>{1, 2, 3, 4}, Shape{2, 2});
   EXPECT_EQ(elements(op::sum(x, {.axis = std::vector<int64_t>{0}})), (std::vector<float>{4, 6}));
   EXPECT_EQ(op::sum(x, {.axis = std::vector<int64_t>{1}, .keepdims = true}).shape(), (Shape{2, 1}));
-  EXPECT_EQ(elements(op::clip(x, {.a_min = 2, .a_max = 3.5})), (std::vector<float>{2, 2, 3, 3.5f}));
+  EXPECT_EQ(elements(op::clip(x, 2, 3.5)), (std::vector<float>{2, 2, 3, 3.5f}));
   EXPECT_EQ(op::argmax(x, {.axis = 1}).dtype(), DType::int64);
 }
 
