@@ -216,13 +216,16 @@ Val from_numpy(PyObject* o, Maybe<DType> dtype) {
   TW_CHECK(b.ndim <= kMaxRank, value, "array: at most ", kMaxRank, " dimensions; got ", b.ndim);
   Shape shape;
   int64_t strides[kMaxRank], out_strides[kMaxRank];
+  // Fields of records and parts of files lie anywhere; kernels take elements at multiples of their size.
+  bool aligned = reinterpret_cast<uintptr_t>(b.buf) % static_cast<uintptr_t>(b.itemsize) == 0;
   for (int i = 0; i < b.ndim; ++i) {
     shape.push_back(b.shape[i]);
-    if (b.strides[i] % b.itemsize) {
-      Ref copy(checked(PyObject_CallMethod(numpy_module(), "array", "(O)", o)));
-      return from_numpy(copy.get(), dtype);
-    }
+    aligned &= b.strides[i] % b.itemsize == 0;
     strides[i] = b.strides[i] / b.itemsize;
+  }
+  if (!aligned) {
+    Ref copy(checked(PyObject_CallMethod(numpy_module(), "array", "(O)", o)));
+    return from_numpy(copy.get(), dtype);
   }
   contiguous_strides(shape, out_strides);
   Val v = Val::adopt(new_value(dtype.value_or(from), shape));

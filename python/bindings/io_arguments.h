@@ -61,7 +61,7 @@ inline io::Picture to_picture(PyObject* o, const char* op) {
            ": a picture must be uint8 of shape [height, width, ", "channels]; got ", v->dtype(), " of shape ",
            v->shape());
   io::Picture picture(v->dims[0], v->dims[1], v->dims[2]);
-  std::memcpy(picture.pixels.data(), v->data, picture.pixels.size());
+  if (!picture.pixels.empty()) std::memcpy(picture.pixels.data(), v->data, picture.pixels.size());
   return picture;
 }
 

@@ -213,15 +213,15 @@ Array& operator+=(Array& a, const Array& b) { return in_place(known().add, a, b)
 Array& operator-=(Array& a, const Array& b) { return in_place(known().subtract, a, b); }
 
 /// The shortest digits that read back as the same element.
+static std::string digits(int64_t x, DType) { return std::to_string(x); }
 static std::string digits(double x, DType t) {
   if (t == DType::float64 || !std::isfinite(x)) return shortest(x);
-  if (!is_floating(t)) return std::to_string(static_cast<int64_t>(x));
   char buffer[32];
   return {buffer, std::to_chars(buffer, buffer + sizeof buffer, static_cast<float>(x)).ptr};
 }
 
-static void print(std::string& to, const std::vector<double>& v, const Shape& shape, int axis, int64_t& at,
-                  DType dtype) {
+template <class T>
+static void print(std::string& to, const std::vector<T>& v, const Shape& shape, int axis, int64_t& at, DType dtype) {
   if (axis == shape.rank()) {
     to += digits(v[static_cast<size_t>(at++)], dtype);
     return;
@@ -239,7 +239,8 @@ std::string to_string(const Array& a) {
   if (a.size() > 1000) return text("array(shape ", a.shape(), ", ", a.dtype(), ")");
   std::string s = "array(";
   int64_t at = 0;
-  print(s, a.to_vector<double>(), a.shape(), 0, at, a.dtype());
+  if (is_floating(a.dtype())) print(s, a.to_vector<double>(), a.shape(), 0, at, a.dtype());
+  else print(s, a.to_vector<int64_t>(), a.shape(), 0, at, a.dtype());
   return s + text(", ", a.dtype(), ")");
 }
 

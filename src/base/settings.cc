@@ -21,9 +21,10 @@ struct Entry {
 
 constexpr Entry kTable[kSettingCount] = {
     {"TWIBIL_NUM_THREADS", "what affinity and cgroup allow", "threads that one operation may use, the caller included"},
-    {"TWIBIL_ISA", "the best the CPU has", "instruction set of the kernels: scalar, avx2, avx512, neon"},
+    {"TWIBIL_ISA", "the best the CPU has", "instruction set of the kernels: baseline, avx2, avx512"},
     {"TWIBIL_ENGINE", "threaded", "who runs operations: threaded, naive, or simulated[:seed]"},
     {"TWIBIL_MEMORY_LIMIT", "none", "bytes of array data that may be live, e.g. 512M or 8G"},
+    {"TWIBIL_ALLOCATOR", "caching", "system: every block comes from malloc and goes back, for memory checkers"},
     {"TWIBIL_SEED", "0", "seed of the random generator at start"},
     {"TWIBIL_HOME", "~/.twibil", "directory for downloaded data and caches"},
 };

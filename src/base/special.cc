@@ -19,8 +19,14 @@ constexpr double kBernoulli[] = {1.0 / 6,       -1.0 / 30, 1.0 / 42,      -1.0 /
 // by the Euler-Maclaurin formula.
 double hurwitz_zeta(double s, double x) {
   double sum = 0;
-  // Far enough out that the tenth correction is below the last bit.
-  while (x < s + 12) sum += std::pow(x, -s), x += 1;
+  // Far enough out that the tenth correction is below the last bit, or that no further term counts: for a large s a
+  // few are all, however far x is from s.
+  while (x < s + 12) {
+    const double term = std::pow(x, -s);
+    sum += term;
+    if (s > 2 && term <= sum * 0x1p-60) return sum;
+    x += 1;
+  }
   double power = std::pow(x, -s), term = s * power / x;
   sum += power * x / (s - 1) + power / 2;
   double factorial = 2;

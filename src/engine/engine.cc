@@ -22,6 +22,16 @@ constexpr auto kSpin = std::chrono::microseconds(20);
 
 Task* current_task() { return static_cast<Task*>(thread_state().task); }
 
+/// Whether this thread lives, for the tasks that it pushed.
+const std::shared_ptr<std::atomic<bool>>& this_thread_lives() {
+  struct Thread {
+    std::shared_ptr<std::atomic<bool>> lives = std::make_shared<std::atomic<bool>>(true);
+    ~Thread() { lives->store(false, std::memory_order_release); }
+  };
+  thread_local Thread thread;
+  return thread.lives;
+}
+
 /// Marks the thread as being inside a task; tasks nest when a wait inside one runs others.
 struct InTask {
   explicit InTask(Task* task) : before(std::exchange(thread_state().task, task)) {}
@@ -79,10 +89,15 @@ Core* make_core() {
   return c.release();
 }
 
-void retire(Core& c, Task& task) {
-  task.next = c.retired.load(std::memory_order_relaxed);
-  while (!c.retired.compare_exchange_weak(task.next, &task, std::memory_order_release, std::memory_order_relaxed)) {
+/// Puts a chain of finished tasks, newest first, where drain_retired() finds them.
+void retire(Core& c, Task& newest, Task& oldest) {
+  oldest.next = c.retired.load(std::memory_order_relaxed);
+  while (!c.retired.compare_exchange_weak(oldest.next, &newest, std::memory_order_release, std::memory_order_relaxed)) {
   }
+}
+
+bool may_destroy(const Task& task) {
+  return task.owner == nullptr || task.owner == this_thread_lives() || !task.owner->load(std::memory_order_acquire);
 }
 
 bool has_room(const Core& c, int64_t bytes) {
@@ -154,7 +169,7 @@ void end(Task& task, const std::shared_ptr<Failure>& failure) {
 Task* finish(Task& task, const std::shared_ptr<Failure>& failure) {
   end(task, failure);
   if (task.release_on_worker) return &task;
-  retire(core(), task);
+  retire(core(), task, task);
   return nullptr;
 }
 
@@ -188,7 +203,9 @@ void push(std::unique_ptr<Task> task, std::span<Variable* const> reads, std::spa
   reserve_accesses(*task, reads.size() + writes.size());
   bool outside = current_task() == nullptr;
   if (outside) drain_retired();
+  if (outside) task->owner = this_thread_lives();
   Lock lock(c.mutex);
+  if (c.hooks.before_block != nullptr) task->owner.reset();
   if (outside && !has_room(c, task->bytes)) wait_until(lock, [&] { return has_room(c, task->bytes); });
   ++c.pending;
   c.pending_bytes += task->bytes;
@@ -266,13 +283,19 @@ void drain_retired() {
   Core& c = core();
   if (c.retired.load(std::memory_order_relaxed) == nullptr) return;
   Task* newest = c.retired.exchange(nullptr, std::memory_order_acquire);
-  Task* oldest = nullptr;
-  while (newest != nullptr) {  // turns the list round
+  Task *oldest = nullptr, *others = nullptr, *others_end = nullptr;
+  while (newest != nullptr) {  // turns the list round, without what other threads shall destroy
     Task* next = newest->next;
-    newest->next = oldest;
-    oldest = newest;
+    if (may_destroy(*newest)) {
+      newest->next = oldest;
+      oldest = newest;
+    } else {
+      (others_end != nullptr ? others_end->next : others) = newest;
+      others_end = newest;
+    }
     newest = next;
   }
+  if (others != nullptr) retire(c, *others, *others_end);
   while (oldest != nullptr) {
     Task* next = oldest->next;
     delete oldest;

@@ -41,7 +41,7 @@ void wait_to_read(const Variable* v);
 /// Returns when no pending task reads or writes `v`. Does not look at errors.
 void wait_to_write(const Variable* v);
 /// Returns when nothing is pending. If errors occurred that nobody has looked at, throws the first and forgets the
-/// others (the variables stay poisoned). After it every finished task has been destroyed.
+/// others (the variables stay poisoned). After it every finished task of this thread has been destroyed.
 void wait_all();
 
 /// Removes the error of a variable that inline work has just overwritten as a whole; it must be ready_to_write.

@@ -48,7 +48,7 @@ struct Core {
   FailureLog failures;
   int64_t pending = 0, pending_bytes = 0;
   uint64_t sequence = 0;
-  std::atomic<Task*> retired{nullptr};  // pushed under the lock, taken as a whole without it
+  std::atomic<Task*> retired{nullptr};  // finished tasks; taken as a whole, and what is another thread's put back
 };
 Core& core();
 

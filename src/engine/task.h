@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // One piece of work for the engine. Derive, put what run() needs into members, hand it to push().
 #pragma once
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "memory/allocator.h"
@@ -26,8 +28,10 @@ class Task {
   explicit Task(const char* operator_name) : name(operator_name) {}
   Task(const Task&) = delete;
   Task& operator=(const Task&) = delete;
-  /// Runs on a thread that calls push(), a wait or drain_retired(), never on a worker (unless release_on_worker): here
-  /// handles with plain counts may be dropped. Not run after a process forked in the middle of run().
+  /// Runs on the thread that pushed the task, in push(), a wait or drain_retired(); on any such thread when that one
+  /// has ended or a front end serialises them all (Hooks::before_block). Never on a worker (unless release_on_worker).
+  /// So dropping the handles that a task holds meets no other thread. Not run after a process forked in the middle of
+  /// run().
   virtual ~Task() {
     if (accesses != nullptr) free_block(accesses, capacity * sizeof(Access));
   }
@@ -51,7 +55,8 @@ class Task {
   uint32_t count = 0, capacity = 0;  // of accesses
   uint32_t blocked = 0;              // accesses not granted yet
   uint64_t sequence = 0;
-  Task* next = nullptr;  // in a list of ready or retired tasks
+  std::shared_ptr<std::atomic<bool>> owner;  // says whether the thread that shall destroy it lives; null: any thread
+  Task* next = nullptr;                      // in a list of ready or retired tasks
 };
 
 /// A task made of a callable.

@@ -46,8 +46,8 @@ struct Node {
   Value* grad = nullptr;  // of a leaf: counted
   GradReq grad_req = GradReq::null;
   bool training = false;
-  bool consumed = false;  // backward released what this node had kept
-  uint64_t mark = 0;      // the backward pass that visited this node, and where it keeps its gradients
+  bool consumed = false;          // backward released what this node had kept
+  std::atomic<uint64_t> mark{0};  // the backward pass that has this node, 0: none; and where it keeps its gradients
   int64_t slot = 0;
 
   NodeInput* in() { return reinterpret_cast<NodeInput*>(this + 1); }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/parallel.h"
+#include "kernels/copy_convert.h"
 #include "kernels/copy_dims.h"
 
 namespace twibil::kernels {
@@ -73,7 +74,7 @@ class TargetOfPicture {
       return true;
     }
     int64_t positives = std::count(state_.begin(), state_.end(), kPositive);
-    int64_t wanted = static_cast<int64_t>(static_cast<float>(positives) * p_.negative_mining_ratio);
+    int64_t wanted = convert_value<int64_t>(static_cast<float>(positives) * p_.negative_mining_ratio);
     wanted = std::min(wanted, anchors_ - positives);
     std::vector<std::pair<float, int64_t>> candidates;  // probability of background, anchor
     for (int64_t j = 0; j < anchors_; ++j)

@@ -7,6 +7,7 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/poison.h"
 
 namespace twibil::kernels {
 namespace {
@@ -36,6 +37,7 @@ Stack& stack() {
 Block new_block(size_t size) {
   void* p = ::operator new (size, std::align_val_t{kAlign}, std::nothrow);
   TW_CHECK(p, memory, "kernel scratch: ", static_cast<int64_t>(size), " bytes of working memory are not available");
+  TW_POISON(p, size);
   return {std::unique_ptr<std::byte, AlignedDelete>(static_cast<std::byte*>(p)), size};
 }
 
@@ -43,13 +45,20 @@ Block new_block(size_t size) {
 
 ScratchFrame::ScratchFrame() : block_(stack().block), used_(stack().used) {}
 ScratchFrame::~ScratchFrame() {
-  stack().block = block_;
-  stack().used = used_;
+  Stack& s = stack();
+#ifdef TW_ASAN
+  for (size_t b = block_; b < s.blocks.size() && b <= s.block; ++b) {
+    const size_t from = b == block_ ? used_ : 0;
+    TW_POISON(s.blocks[b].data.get() + from, s.blocks[b].size - from);
+  }
+#endif
+  s.block = block_;
+  s.used = used_;
 }
 
 void* ScratchFrame::take_bytes(int64_t count, size_t size) {
-  const size_t bytes =
-      (static_cast<size_t>(checked_mul(count, static_cast<int64_t>(size))) + kOverread + kAlign - 1) / kAlign * kAlign;
+  const size_t open = static_cast<size_t>(checked_mul(count, static_cast<int64_t>(size))) + kOverread;
+  const size_t bytes = (open + kRedzone + kAlign - 1) / kAlign * kAlign;
   Stack& s = stack();
   if (s.blocks.empty()) s.blocks.push_back(new_block(std::max(kFirstBlock, bytes)));
   if (s.used + bytes > s.blocks[s.block].size) {
@@ -66,6 +75,7 @@ void* ScratchFrame::take_bytes(int64_t count, size_t size) {
   }
   std::byte* p = s.blocks[s.block].data.get() + s.used;
   s.used += bytes;
+  TW_UNPOISON(p, open);
   return p;
 }
 

@@ -64,11 +64,12 @@ void note_peak(ThreadState& state) {
 }  // namespace
 
 void raise_high(ThreadState& state, int64_t live, size_t bytes, void* block) {
-  if (live <= g_flush_bytes.load(std::memory_order_relaxed)) {
+  // What a thread freed for others is no credit beyond the usual distance: the limit may be younger.
+  const int64_t before = live - static_cast<int64_t>(bytes), distance = g_flush_bytes.load(std::memory_order_relaxed);
+  if (live <= distance && before >= -distance) {
     state.high.store(live, std::memory_order_relaxed);
     return;
   }
-  int64_t before = live - static_cast<int64_t>(bytes);
   state.live.store(before, std::memory_order_relaxed);
   memory::flush(state);
   auto give_back = [&] {
@@ -122,7 +123,18 @@ void discharge(ThreadState& state, size_t bytes) {
 
 void add_reserved(int64_t bytes) { g_reserved.fetch_add(bytes, std::memory_order_relaxed); }
 
+bool uses_system_blocks() {
+  static const bool system = [] {
+    const std::string value = setting(Setting::allocator).value_or("caching");
+    TW_CHECK(value == "caching" || value == "system", value, "TWIBIL_ALLOCATOR: must be caching or system; got `",
+             value, "`");
+    return value == "system";
+  }();
+  return system;
+}
+
 bool may_cache(int64_t cached) {
+  if (uses_system_blocks()) return false;
   // A training step frees and takes again about what its peak is; more than that is left over from something else.
   return cached <= std::max<int64_t>(int64_t{256} << 20, g_peak.load(std::memory_order_relaxed));
 }

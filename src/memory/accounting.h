@@ -20,6 +20,9 @@ void flush(ThreadState& state);
 void add_reserved(int64_t bytes);
 void add_ended_allocations(int64_t n);  // of a thread that ends
 /// True when cached blocks of `cached` bytes in total may be kept for later.
+/// TWIBIL_ALLOCATOR=system: blocks come from malloc one by one and are never kept, so that whoever watches malloc (the
+/// sanitizers, valgrind) sees where each begins and ends, its use after the end, and leaks.
+bool uses_system_blocks();
 bool may_cache(int64_t cached);
 /// True when taking `bytes` more from the system would pass the limit although the live data does not.
 bool should_trim(size_t bytes);

@@ -9,23 +9,8 @@
 #include <new>
 #include <utility>
 
+#include "base/poison.h"
 #include "memory/thread_state.h"
-
-#if defined(__SANITIZE_ADDRESS__)
-#define TW_ASAN 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define TW_ASAN 1
-#endif
-#endif
-#ifdef TW_ASAN
-#include <sanitizer/asan_interface.h>
-#define TW_POISON(p, n) __asan_poison_memory_region(p, n)
-#define TW_UNPOISON(p, n) __asan_unpoison_memory_region(p, n)
-#else
-#define TW_POISON(p, n) ((void)0)
-#define TW_UNPOISON(p, n) ((void)0)
-#endif
 
 namespace twibil {
 
@@ -64,7 +49,9 @@ void free_large_block(void* p);
 extern std::atomic<int64_t>
     g_flush_bytes;  // how far a thread's `live` may be from zero before the shared figure learns it
 
-inline size_t small_class(size_t bytes) { return bytes == 0 ? 1 : (bytes + kBlockUnit - 1) / kBlockUnit; }
+inline size_t small_class(size_t bytes) {
+  return bytes + kRedzone == 0 ? 1 : (bytes + kRedzone + kBlockUnit - 1) / kBlockUnit;
+}
 
 inline void* pop_small(ThreadState& state, size_t bytes) {
   size_t size_class = small_class(bytes);

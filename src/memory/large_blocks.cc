@@ -38,6 +38,11 @@ size_t bin_of(size_t bytes) {
 }
 size_t capacity_of(size_t bin) { return (bin % 8 + 9) << (bin / 8); }
 
+// Where the block's memory ends; behind `capacity` there is a part of a page in mappings.
+char* end_of(LargeBlock* block) {
+  return block->mapped > 0 ? reinterpret_cast<char*>(block) + block->mapped
+                           : reinterpret_cast<char*>(block) + kHeaderBytes + block->capacity;
+}
 void* data_of(LargeBlock* block) { return reinterpret_cast<char*>(block) + kHeaderBytes; }
 LargeBlock* block_of(void* data) { return reinterpret_cast<LargeBlock*>(static_cast<char*>(data) - kHeaderBytes); }
 
@@ -56,7 +61,7 @@ void* map_huge(size_t& bytes) {
 LargeBlock* take_from_system(size_t capacity) {
   size_t bytes = capacity + kHeaderBytes, mapped = 0;
   void* raw = nullptr;
-  if (bytes >= kHugePage) {
+  if (bytes >= kHugePage && !memory::uses_system_blocks()) {
     raw = map_huge(bytes);
     mapped = bytes;
   } else if (posix_memalign(&raw, kBlockUnit, bytes) != 0) {
@@ -67,9 +72,17 @@ LargeBlock* take_from_system(size_t capacity) {
   return new (raw) LargeBlock{capacity, mapped, nullptr};
 }
 
+/// Under AddressSanitizer only the bytes asked for are open, not the rest of the header and not what rounding added.
+void open_bytes([[maybe_unused]] LargeBlock* block, [[maybe_unused]] size_t bytes) {
+  [[maybe_unused]] char* data = static_cast<char*>(data_of(block));
+  TW_UNPOISON(data, bytes);
+  TW_POISON(block + 1, data - reinterpret_cast<char*>(block + 1));
+  TW_POISON(data + bytes, end_of(block) - (data + bytes));
+}
+
 int64_t give_to_system(LargeBlock* block) {
   size_t bytes = block->mapped > 0 ? block->mapped : block->capacity + kHeaderBytes;
-  TW_UNPOISON(data_of(block), block->capacity);
+  TW_UNPOISON(block, bytes);
   if (block->mapped > 0) munmap(block, block->mapped);
   else std::free(block);
   memory::add_reserved(-static_cast<int64_t>(bytes));
@@ -126,7 +139,7 @@ void* allocate_large(size_t bytes) {
     memory::throw_out_of_memory(bytes);
   }
   memory::keep_charge(state);
-  TW_UNPOISON(data_of(block), bytes);
+  open_bytes(block, bytes);
   return data_of(block);
 }
 

@@ -51,6 +51,19 @@ void set_next(void* block, void* next) {
   TW_POISON(block, sizeof(void*));
 }
 
+void* take_from_system(size_t bytes) {
+  void* block = nullptr;
+  if (posix_memalign(&block, kBlockUnit, bytes) != 0) return nullptr;
+  memory::add_reserved(static_cast<int64_t>(bytes));
+  TW_POISON(block, bytes);
+  return block;
+}
+void give_to_system(void* block, size_t bytes) {
+  TW_UNPOISON(block, bytes);
+  std::free(block);
+  memory::add_reserved(-static_cast<int64_t>(bytes));
+}
+
 void give_chain(size_t size_class, void* first, int64_t length) {
   TW_UNPOISON(first, sizeof(Chain));
   auto* chain = static_cast<Chain*>(first);
@@ -140,7 +153,8 @@ ThreadState& make_thread_state() {
   pthread_key_t key = thread_end_key();
   memory::read_limit_setting();
   auto* state = new ThreadState;
-  for (size_t c = 1; c < kSmallClasses; ++c) state->free[c].room = list_length(c);
+  if (!memory::uses_system_blocks())  // lists without room send every block to spill()
+    for (size_t c = 1; c < kSmallClasses; ++c) state->free[c].room = list_length(c);
   {
     std::lock_guard lock(depot_mutex());
     state->watched = memory::failure_armed();
@@ -156,6 +170,11 @@ ThreadState& make_thread_state() {
 void* refill(ThreadState& state, size_t size_class) {
   size_t bytes = size_class * kBlockUnit;
   if (state.watched.load(std::memory_order_relaxed)) memory::count_down(bytes);
+  if (memory::uses_system_blocks()) {
+    void* block = take_from_system(bytes);
+    if (block == nullptr) memory::throw_out_of_memory(bytes);
+    return block;
+  }
   FreeBlocks& list = state.free[size_class];
   if (list.head == nullptr) {
     Chain* chain = take_chain(size_class);
@@ -172,6 +191,7 @@ void* refill(ThreadState& state, size_t size_class) {
 
 /// The list is full: the newer half, still in this core's cache, stays; the rest goes to the depot as one chain.
 void spill(ThreadState& state, size_t size_class, void* block) {
+  if (memory::uses_system_blocks()) return give_to_system(block, size_class * kBlockUnit);
   FreeBlocks& list = state.free[size_class];
   int32_t length = list_length(size_class), kept = length / 2;
   void* last = list.head;
@@ -180,7 +200,7 @@ void spill(ThreadState& state, size_t size_class, void* block) {
   set_next(last, nullptr);
   list.room += length - kept;
   give_chain(size_class, rest, length - kept);
-  push_small(state, block, size_class * kBlockUnit);
+  push_small(state, block, size_class * kBlockUnit - kRedzone);
 }
 
 }  // namespace twibil

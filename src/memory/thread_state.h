@@ -7,13 +7,15 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/poison.h"
+
 namespace twibil {
 
 /// Small blocks come in multiples of 64 bytes, the size of a cache line and of the widest vector.
 inline constexpr size_t kBlockUnit = 64;
 inline constexpr size_t kMaxSmall = 4096;
 inline constexpr size_t kSmallClasses =
-    kMaxSmall / kBlockUnit + 1;  // class c holds blocks of c * 64 bytes; 0 is unused
+    (kMaxSmall + kRedzone) / kBlockUnit + 1;  // class c holds blocks of c * 64 bytes; 0 is unused
 
 struct FreeBlocks {
   void* head = nullptr;  // the next pointer is the first word of a free block

@@ -2,6 +2,7 @@
 #include "runtime/backward.h"
 
 #include <algorithm>
+#include <unordered_map>
 #include <vector>
 
 #include "ir/apply.h"
@@ -102,7 +103,10 @@ class Pass {
     mark_ = passes.fetch_add(1, std::memory_order_relaxed);
   }
   ~Pass() {
-    for (Node* n : nodes_) release(n);
+    for (Node* n : nodes_) {
+      if (owns(n)) n->mark.store(0, std::memory_order_release);
+      release(n);
+    }
   }
 
   void reach(Node* head) {
@@ -115,10 +119,10 @@ class Pass {
         if (Node* from = n->in()[i].node) visit(from, stack);
     }
   }
-  bool reached(const Node* n) const { return n->mark == mark_; }
+  bool reached(const Node* n) const { return owns(n) || (!lent_.empty() && lent_.contains(n)); }
 
   void add(Node* n, uint32_t output, Val dx) {
-    Val& place = grads_[static_cast<size_t>(n->slot + output)];
+    Val& place = grads_[place_of(n, output)];
     place = place ? role2(Role::accumulate, place, dx) : std::move(dx);
   }
 
@@ -126,7 +130,7 @@ class Pass {
   template <class Deliver> void run(Deliver&& deliver) {
     std::sort(nodes_.begin(), nodes_.end(), [](Node* a, Node* b) { return a->sequence > b->sequence; });
     for (Node* n : nodes_) {
-      Val* dy = &grads_[static_cast<size_t>(n->slot)];
+      Val* dy = &grads_[place_of(n, 0)];
       bool any = false;
       for (int k = 0; k < width(n); ++k) any |= static_cast<bool>(dy[k]);
       if (!any) continue;
@@ -141,16 +145,31 @@ class Pass {
   }
   /// The gradient that arrived at output k of n, for grad() with respect to values inside the tape.
   void keep_gradients() { keep_ = true; }
-  Val gradient_of(const Node* n, uint32_t output) { return grads_[static_cast<size_t>(n->slot + output)]; }
+  Val gradient_of(const Node* n, uint32_t output) { return grads_[place_of(n, output)]; }
 
  private:
   static int width(const Node* n) { return std::max<int>(n->outputs, 1); }
 
+  // Two passes may meet in a node, as in a parameter that several threads use: a thread may lose the interpreter's lock
+  // in the middle of its pass. The first has the node, the second notes its own place elsewhere.
+  bool owns(const Node* n) const { return n->mark.load(std::memory_order_relaxed) == mark_; }
+  bool claim(Node* n) {
+    uint64_t none = 0;
+    if (!counts_are_plain) return n->mark.compare_exchange_strong(none, mark_, std::memory_order_acquire);
+    if (n->mark.load(std::memory_order_relaxed) != 0) return false;
+    n->mark.store(mark_, std::memory_order_relaxed);
+    return true;
+  }
+  size_t place_of(const Node* n, uint32_t output) const {
+    return static_cast<size_t>(owns(n) ? n->slot : lent_.at(n)) + output;
+  }
+
   void visit(Node* n, std::vector<Node*>& stack) {
-    if (n->mark == mark_) return;
+    if (reached(n)) return;
     if (n->consumed) consumed_error(*n);
-    n->mark = mark_;
-    n->slot = static_cast<int64_t>(grads_.size());
+    const auto place = static_cast<int64_t>(grads_.size());
+    if (claim(n)) n->slot = place;
+    else lent_.emplace(n, place);
     grads_.resize(grads_.size() + static_cast<size_t>(width(n)));
     nodes_.push_back(share(n));
     stack.push_back(n);
@@ -212,6 +231,7 @@ class Pass {
   uint64_t mark_;
   bool keep_ = false;
   std::vector<Node*> nodes_;
+  std::unordered_map<const Node*, int64_t> lent_;  // nodes that another pass has, and our places for them
   std::vector<Val> grads_;
 };
 

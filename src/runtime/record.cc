@@ -49,9 +49,9 @@ void record_call(const OpDef& op, const void* attrs, std::span<Value* const> in,
     if (!y) continue;
     if (static_cast<int>(k) < op.visible_outputs() && is_floating(y->dtype())) {
       set_node(y, share(node), static_cast<uint32_t>(k));
-    } else if (static_cast<int>(k) < op.visible_outputs()) {
+    } else if (static_cast<int>(k) < op.visible_outputs() && !(op.needs & Y(static_cast<int>(k)))) {
       node->out()[k] = {.value = new_ghost(*y), .kept = true};
-    } else {  // saved for the gradient; nobody else will have a handle
+    } else {  // saved for the gradient: whole numbers that it reads, or what nobody else will have a handle on
       retain(y);
       node->out()[k] = {.value = y, .version = y->root->version, .kept = true};
     }

@@ -6,6 +6,7 @@ A new operator is tested without a test being written: its declaration says whic
 from __future__ import annotations
 
 import collections
+import os
 import zlib
 
 import numpy as np
@@ -20,9 +21,19 @@ EPSILON = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float
 
 counts: collections.Counter = collections.Counter()
 
+EVERY = int(os.environ.get("TEST_EVERY", "1"))  # for slow builds: a case out of so many is tried
+_drawn = 0
+
 
 def count(driver: str, cases: int = 1) -> None:
     counts[driver] += cases
+
+
+def chosen() -> bool:
+    """Whether the next case is among those that are tried."""
+    global _drawn
+    _drawn += 1
+    return _drawn % EVERY == 0
 
 
 def summary() -> str:

@@ -201,6 +201,18 @@ def test_numpy_functions_on_our_arrays():
         onp.percentile(x, 50)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64", "float16"])
+def test_numpy_arrays_whose_elements_lie_at_odd_addresses(dtype):
+    numbers = onp.arange(6).astype(dtype)
+    shifted = onp.frombuffer(b"\0" + numbers.tobytes(), dtype, offset=1)
+    records = onp.zeros(6, [("flag", "i1"), ("number", dtype)])
+    records["number"] = numbers
+    assert not shifted.flags.aligned and not records["number"].flags.aligned
+    for a in (shifted, shifted.reshape(2, 3).T, records["number"], records["number"][::-2]):
+        assert np.array(a, dtype=a.dtype).tolist() == a.tolist()
+        assert (np.zeros(a.shape, dtype=dtype) + a).tolist() == a.tolist()
+
+
 def test_random_front():
     mx.random.seed(3)
     state = mx.random.get_state()

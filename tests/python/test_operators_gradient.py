@@ -114,7 +114,7 @@ def problems(op):
             continue
         for training in (False, True) if op["trains"] or op["random"] else (False,):
             problem = Problem(op, sample, dtype, training)
-            if problem.wrt:
+            if problem.wrt and reg.chosen():
                 yield problem
 
 

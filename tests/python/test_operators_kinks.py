@@ -148,3 +148,15 @@ def test_clip_of_integers_by_floats_is_float():
     got = reg._core.call_operator("clip", [x, 0.5, 2.5])[0]
     assert str(got.dtype) == "float32"
     np.testing.assert_array_equal(got.asnumpy(), [0.5, 1, 2.5])
+
+
+def test_topk_sends_its_gradient_to_the_places_it_took():
+    x = reg.array(np.array([[1.0, 5.0, 3.0], [4.0, 2.0, 6.0]]))
+    x.attach_grad()
+    before = reg._core.set_recording(True)
+    try:
+        y = reg._core.call_operator("topk", [x], "k=2, ret_typ=value")[0]
+    finally:
+        reg._core.set_recording(before)
+    reg._core.backward([y])
+    np.testing.assert_array_equal(x.grad.asnumpy(), [[0, 1, 1], [1, 0, 1]])

@@ -151,6 +151,9 @@ void draw_text(Picture& picture, int64_t left, int64_t top, std::string_view tex
 
 void draw_box(Picture& picture, double left, double top, double right, double bottom, std::string_view label,
               Color color, double thickness, int64_t text_scale) {
+  TW_CHECK(thickness >= 0 && thickness <= 1e6, value, "draw_box: thickness must be 0 to 1,000,000 pixels; got ",
+           thickness);
+  TW_CHECK(text_scale >= 1 && text_scale <= 64, value, "draw_box: text_scale must be 1 to 64; got ", text_scale);
   draw_line(picture, left, top, right, top, color, thickness);
   draw_line(picture, right, top, right, bottom, color, thickness);
   draw_line(picture, right, bottom, left, bottom, color, thickness);

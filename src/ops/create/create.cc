@@ -2,6 +2,7 @@
 // Arrays made from a shape or a range.
 #include <cmath>
 
+#include "kernels/copy_convert.h"
 #include "ops/forms.h"
 #include "ops/strides.h"
 
@@ -60,10 +61,7 @@ DType arange_dtype(const ArangeAttrs& a) {
 template <class F> void generate(Call& c, F value) {
   dispatch(c.out[0].dtype, [&]<class T>() {
     T* out = c.out[0].as<T>();
-    for (int64_t i = 0; i < c.out[0].size; ++i) {
-      if constexpr (std::is_arithmetic_v<T>) out[i] = static_cast<T>(value(i));
-      else out[i] = T(static_cast<float>(value(i)));
-    }
+    for (int64_t i = 0; i < c.out[0].size; ++i) kernels::store(out, i, value(i));
   });
 }
 
@@ -168,8 +166,11 @@ TW_OP(arange) = whole({
     .types = kReals,
     .kernel = cpu_rule<ArangeAttrs>([](auto& a, Call& c) {
       Scalar start = a.stop ? a.start : Scalar(0);
-      if (!start.is_real() && !a.step.is_real())
-        generate(c, [&](int64_t i) { return start.integer + i * a.step.integer; });
+      if (!start.is_real() && !a.step.is_real())  // wraps around, as all sums of integers
+        generate(c, [&](int64_t i) {
+          return static_cast<int64_t>(static_cast<uint64_t>(start.integer) +
+                                      static_cast<uint64_t>(i) * static_cast<uint64_t>(a.step.integer));
+        });
       else generate(c, [&](int64_t i) { return start.as_double() + static_cast<double>(i) * a.step.as_double(); });
     }),
     .no_grad = "it has no array input",
@@ -248,8 +249,9 @@ template <bool lower> static void keep_triangle(const TriAttrs& a, Call& c) {
   int rank = c.out[0].rank;
   int64_t n = c.out[0].dim(rank - 2), m = c.out[0].dim(rank - 1), width = size_of(c.out[0].dtype);
   int64_t matrices = n > 0 && m > 0 ? c.out[0].size / (n * m) : 0, one = 1;
+  int64_t k = std::clamp(a.k, -n - 1, m + 1);  // diagonals further out are as empty as these
   for (int64_t row = 0; row < matrices * n; ++row) {
-    int64_t edge = std::clamp<int64_t>(row % n + a.k + (lower ? 1 : 0), 0, m), from = lower ? edge : 0,
+    int64_t edge = std::clamp<int64_t>(row % n + k + (lower ? 1 : 0), 0, m), from = lower ? edge : 0,
             count = lower ? m - edge : edge;
     kernels::fill(c.out[0].dtype, {&count, 1}, c.out[0].data + (row * m + from) * width, {&one, 1}, Scalar(0));
   }

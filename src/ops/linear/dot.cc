@@ -98,7 +98,10 @@ Subscripts parse(std::string_view text_, std::span<const Val> operands) {
   };
   std::vector<int> widths;
   for (size_t k = 0; k < terms.size(); ++k) {
-    bool open = terms[k].find("...") != std::string::npos;
+    const size_t ellipsis = terms[k].find("...");
+    const bool open = ellipsis != std::string::npos;
+    if (open && terms[k].find("...", ellipsis + 3) != std::string::npos)
+      bad("name the axes of array ", k, " with ... twice");
     int named = static_cast<int>(terms[k].size()) - (open ? 3 : 0), extra = operands[k]->rank() - named;
     if (extra < 0 || (!open && extra != 0))
       bad("give array ", k, " ", named, " axes; it has shape ", text(operands[k]->shape()));

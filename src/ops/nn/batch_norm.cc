@@ -9,7 +9,7 @@
 
 namespace twibil::ops {
 
-extern const OpDef op_batch_norm_grad;
+extern const OpDef op_batch_norm_grad, op_batch_norm_predict;
 
 namespace {
 
@@ -65,6 +65,42 @@ void update_running(const Buffer& running, DType t, const std::byte* batch, doub
   else mix(reinterpret_cast<const float*>(batch));
 }
 
+/// What both forms check, and their first results: y, and the mean and variance that it was computed with.
+void infer_normalized(const BatchNormAttrs& a, SigsIn in, SigsOut out) {
+  TW_CHECK(in[0].rank() >= 1, value, "batch_norm: x must have at least one dimension");
+  int64_t channels = in[0].shape[normalize_axis(a.axis, in[0].rank(), "batch_norm")];
+  check_vector(in[1], "gamma", channels);
+  check_vector(in[2], "beta", channels);
+  check_vector(in[3], "running_mean", channels);
+  check_vector(in[4], "running_var", channels);
+  TW_CHECK(in[3].dtype == DType::float32 || in[3].dtype == DType::float64, type,
+           "batch_norm: running statistics must be float32 or float64; got ", in[3].dtype);
+  TW_CHECK(in[4].dtype == in[3].dtype, type, "batch_norm: running_mean and running_var must have one dtype");
+  DType t = statistics_dtype(in[0].dtype);
+  out[0] = {in[0].shape, in[0].dtype};
+  out[1] = out[2] = {Shape{channels}, t};
+}
+
+void take_running_statistics(Call& c, DType t) {
+  kernels::convert_row(c.in[3].dtype, t, c.in[3].data, c.out[1].data, c.in[3].size);
+  kernels::convert_row(c.in[4].dtype, t, c.in[4].data, c.out[2].data, c.in[4].size);
+}
+
+/// y from the statistics in the second and third output.
+void normalize(const BatchNormAttrs& a, Call& c, const Channels& ch, DType t) {
+  Vector gamma(a.fix_gamma ? Buffer() : c.in[1], t), beta(c.in[2], t);
+  kernels::batch_norm_apply(ch.shape, a.eps, c.out[1].data, c.out[2].data, gamma.data, beta.data, c.in[0].data,
+                            c.out[0].data);
+}
+
+Vals gradients_of(const BatchNormAttrs& a, const Grad& g, bool by_running_statistics) {
+  BatchNormAttrs now = a;
+  now.use_global_stats = by_running_statistics;
+  std::vector<Val> in{g.dy(), g.x(0), g.x(1), g.y(1), g.y(2)};
+  Vals d = apply_all(op_batch_norm_grad, &now, in);
+  return {d[0], g.wants(1) && !a.fix_gamma ? d[1] : Val(), g.wants(2) ? d[2] : Val(), Val(), Val()};
+}
+
 /// x seen per channel: [1, channels, 1, ...].
 Val along(const Val& v, const Val& x, int axis) {
   Shape shape;
@@ -99,18 +135,7 @@ TW_OP(batch_norm) = whole({
     .out = {{"y", "mean", "var", "new_running_mean", "new_running_var"}},
     .visible = 1,
     .infer = infer_rule<BatchNormAttrs>([](auto& a, SigsIn in, SigsOut out) {
-      TW_CHECK(in[0].rank() >= 1, value, "batch_norm: x must have at least one dimension");
-      int64_t channels = in[0].shape[normalize_axis(a.axis, in[0].rank(), "batch_norm")];
-      check_vector(in[1], "gamma", channels);
-      check_vector(in[2], "beta", channels);
-      check_vector(in[3], "running_mean", channels);
-      check_vector(in[4], "running_var", channels);
-      TW_CHECK(in[3].dtype == DType::float32 || in[3].dtype == DType::float64, type,
-               "batch_norm: running statistics must be float32 or float64; got ", in[3].dtype);
-      TW_CHECK(in[4].dtype == in[3].dtype, type, "batch_norm: running_mean and running_var must have one dtype");
-      DType t = statistics_dtype(in[0].dtype);
-      out[0] = {in[0].shape, in[0].dtype};
-      out[1] = out[2] = {Shape{channels}, t};
+      infer_normalized(a, in, out);
       out[3] = in[3];
       out[4] = in[4];
     }),
@@ -118,7 +143,6 @@ TW_OP(batch_norm) = whole({
     .kernel = cpu_rule<BatchNormAttrs>([](auto& a, Call& c) {
       Channels ch(c.in[0], a.axis);
       DType t = statistics_dtype(c.in[0].dtype);
-      Vector gamma(a.fix_gamma ? Buffer() : c.in[1], t), beta(c.in[2], t);
       if (c.training && !a.use_global_stats) {
         kernels::batch_norm_statistics(ch.shape, c.in[0].data, c.out[1].data, c.out[2].data);
         if (c.in[0].size) {
@@ -126,22 +150,22 @@ TW_OP(batch_norm) = whole({
           update_running(c.out[4], t, c.out[2].data, a.momentum);
         }
       } else {
-        kernels::convert_row(c.in[3].dtype, t, c.in[3].data, c.out[1].data, c.in[3].size);
-        kernels::convert_row(c.in[4].dtype, t, c.in[4].data, c.out[2].data, c.in[4].size);
+        take_running_statistics(c, t);
       }
-      kernels::batch_norm_apply(ch.shape, a.eps, c.out[1].data, c.out[2].data, gamma.data, beta.data, c.in[0].data,
-                                c.out[0].data);
+      normalize(a, c, ch, t);
     }),
     .needs = X0 | X1 | Y1 | Y2,
     .grad = grad_rule<BatchNormAttrs>([](auto& a, const Grad& g) -> Vals {
-      BatchNormAttrs now = a;
-      now.use_global_stats = a.use_global_stats || !g.training();
-      std::vector<Val> in{g.dy(), g.x(0), g.x(1), g.y(1), g.y(2)};
-      Vals d = apply_all(op_batch_norm_grad, &now, in);
-      return {d[0], g.wants(1) && !a.fix_gamma ? d[1] : Val(), g.wants(2) ? d[2] : Val(), Val(), Val()};
+      return gradients_of(a, g, a.use_global_stats || !g.training());
     }),
     .updates = {{{3, 3}, {4, 4}}},
     .trains = true,
+    .predict = expand_rule<BatchNormAttrs>([](auto& a, std::span<const Val> in) -> Vals {
+      Sig sigs[5], results[3];
+      for (int i = 0; i < 5; ++i) sigs[i] = in[static_cast<size_t>(i)].sig();
+      infer_normalized(a, sigs, results);  // its errors are batch_norm's
+      return {apply_all(op_batch_norm_predict, &a, in)[0]};
+    }),
     .samples = {{{.in = {{{4, 3, 2, 2},
                           SampleInput({3}, Domain::positive),
                           SampleInput({3}),
@@ -154,6 +178,30 @@ TW_OP(batch_norm) = whole({
                           SampleInput({3}),
                           SampleInput({3}, Domain::positive)}},
                   .attrs = "axis=-1"}}},
+});
+
+TW_OP(batch_norm_predict) = whole({
+    .name = "batch_norm_predict",
+    .doc = "batch_norm outside training: the running statistics are only read, so that predictions may run at once.",
+    .attrs = schema<BatchNormAttrs>(kBatchNormFields),
+    .in = {{{.name = "x"}, {.name = "gamma"}, {.name = "beta"}, {.name = "running_mean"}, {.name = "running_var"}}},
+    .out = {{"y", "mean", "var"}},
+    .visible = 1,
+    .infer = infer_rule<BatchNormAttrs>([](auto& a, SigsIn in, SigsOut out) { infer_normalized(a, in, out); }),
+    .types = kFloats,
+    .kernel = cpu_rule<BatchNormAttrs>([](auto& a, Call& c) {
+      DType t = statistics_dtype(c.in[0].dtype);
+      take_running_statistics(c, t);
+      normalize(a, c, Channels(c.in[0], a.axis), t);
+    }),
+    .needs = X0 | X1 | Y1 | Y2,
+    .grad = grad_rule<BatchNormAttrs>([](auto& a, const Grad& g) -> Vals { return gradients_of(a, g, true); }),
+    .samples = {{{.in = {{{4, 3, 2, 2},
+                          SampleInput({3}, Domain::positive),
+                          SampleInput({3}),
+                          SampleInput({3}),
+                          SampleInput({3}, Domain::positive)}},
+                  .attrs = "fix_gamma=False"}}},
 });
 
 TW_OP(batch_norm_grad) = whole({

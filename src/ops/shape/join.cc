@@ -133,7 +133,7 @@ TW_OP(concatenate_part) = whole({
     .attrs = schema<PartAttrs>(kPartFields),
     .in = {{{.name = "dy"}, {.name = "like", .kind = SlotKind::variadic}}},
     .infer = infer_rule<PartAttrs>([](auto& a, SigsIn in, SigsOut out) {
-      TW_CHECK(a.index >= 0 && a.index + 1 < static_cast<int64_t>(in.size()), value, "concatenate_part: index ",
+      TW_CHECK(a.index >= 0 && a.index < static_cast<int64_t>(in.size()) - 1, value, "concatenate_part: index ",
                a.index, " is out of range");
       const Shape& dy = in[0].shape;
       TW_CHECK(a.axis >= -1 && a.axis < dy.rank(), value, "concatenate_part: axis ", a.axis,

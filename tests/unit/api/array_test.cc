@@ -37,6 +37,12 @@ TEST(Array, GradientsOfTheSmallExample) {
   EXPECT_EQ(b.grad().item(), 1);
 }
 
+TEST(Array, PrintsEveryDigit) {
+  EXPECT_EQ(to_string(Array::from(std::vector<int64_t>{INT64_MAX, INT64_MIN, (int64_t{1} << 53) + 1}, Shape{3})),
+            "array([9223372036854775807, -9223372036854775808, 9007199254740993], int64)");
+  EXPECT_EQ(to_string(Array::full({1, 2}, 0.1)), "array([[0.1, 0.1]], float32)");
+}
+
 TEST(Array, NothingIsRecordedUnderNoGradient) {
   Array x = Array::ones({3});
   x.attach_grad();

@@ -38,6 +38,30 @@ TEST(EngineThreads, TasksAreDestroyedOnTheCallersThread) {
   });
 }
 
+TEST(EngineThreads, ATaskIsDestroyedByTheThreadThatPushedIt) {
+  Team team;
+  Engine engine(Kind::threaded);
+  static std::atomic<int> destroyed{0};
+  struct Witness {
+    bool counts = true;
+    Witness() = default;
+    Witness(Witness&& o) : counts(std::exchange(o.counts, false)) {}
+    ~Witness() { destroyed += counts; }
+  };
+  const auto push_one = [] { push("hold", {}, {}, [w = Witness()] {}); };
+  std::thread([&] {
+    push_one();
+    std::thread(wait_all).join();  // another thread sees the end, but does not destroy what it did not push
+    EXPECT_EQ(destroyed, 0);
+    push_one();
+    wait_all();
+    EXPECT_EQ(destroyed, 2);
+    push_one();
+  }).join();
+  wait_all();  // whoever pushed the third has ended
+  EXPECT_EQ(destroyed, 3);
+}
+
 TEST(EngineThreads, ReleaseOnWorkerNeedsNoCaller) {
   Engine engine(Kind::threaded);
   static std::atomic<bool> gone{false};

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/fork_child.h"
+#include "base/settings.h"
 #include "memory/arena.h"
 
 namespace twibil {
@@ -24,6 +25,9 @@ struct Limit {  // a memory limit for one test
   explicit Limit(int64_t bytes) { set_memory_limit(bytes); }
   ~Limit() { set_memory_limit(0); }
 };
+
+#define SKIP_WITHOUT_CACHE() \
+  if (setting(Setting::allocator) == "system") GTEST_SKIP() << "blocks are not kept"
 
 ErrorKind kind_of_failure(size_t bytes) {
   try {
@@ -79,6 +83,7 @@ TEST(Allocator, EverySizeIsAlignedAndItsOwn) {
 }
 
 TEST(Allocator, SmallBlocksComeBackAtOnce) {
+  SKIP_WITHOUT_CACHE();
   void* a = allocate_data(80);
   free_data(a, 80);
   EXPECT_EQ(allocate_data(120), a);  // the same class of 128 bytes
@@ -86,6 +91,7 @@ TEST(Allocator, SmallBlocksComeBackAtOnce) {
 }
 
 TEST(Allocator, LargeBlocksAreReusedAcrossSizes) {
+  SKIP_WITHOUT_CACHE();
   trim_memory();
   void* a = allocate_data(1000000);
   free_data(a, 1000000);
@@ -139,6 +145,18 @@ TEST(Allocator, LimitKeepsStateAndRetryWorks) {
   free_data(arrays.back(), 80);
   arrays.back() = allocate_data(80);
   for (void* p : arrays) free_data(p, 80);
+}
+
+TEST(Allocator, LimitHoldsForAThreadThatFreedWhatOthersTook) {
+  void* blocks[10];
+  std::thread([&] {
+    for (void*& p : blocks) p = allocate_data(1000);
+  }).join();
+  for (void* p : blocks) free_data(p, 1000);
+  Limit limit(current() + 100);
+  EXPECT_EQ(kind_of_failure(200), ErrorKind::memory);
+  void* p = allocate_data(80);
+  free_data(p, 80);
 }
 
 TEST(Allocator, LimitSeesWhatOtherThreadsFreed) {
@@ -282,6 +300,21 @@ TEST(Allocator, CountedDataWithoutABlock) {
   EXPECT_THROW(count_data(thread_state(), 48), Error);
   EXPECT_EQ(current(), before);
 }
+
+#ifdef TW_ASAN
+TEST(Allocator, WhatIsBehindABlockIsClosed) {
+  for (int round = 0; round < 2; ++round)  // fresh from the system, then from the cache
+    for (size_t bytes : {0, 1, 8, 63, 64, 65, 128, 4032, 4095, 4096, 4097, 4608, 5000, 100000, 3 << 20, 5000000}) {
+      auto* p = static_cast<char*>(allocate_data(bytes));
+      EXPECT_FALSE(__asan_region_is_poisoned(p, bytes)) << bytes;
+      for (size_t k : {0, 8, 32}) EXPECT_TRUE(__asan_address_is_poisoned(p + bytes + k)) << bytes << " + " << k;
+      EXPECT_TRUE(__asan_address_is_poisoned(p - 1)) << bytes;
+      free_data(p, bytes);
+      if (bytes > 0) EXPECT_TRUE(__asan_address_is_poisoned(p)) << bytes;
+    }
+  trim_memory();
+}
+#endif
 
 TEST(Allocator, ForkUnderLoad) {
   SKIP_WITHOUT_FORK();

@@ -46,6 +46,8 @@ TEST(Draw, NothingLeavesThePicture) {
   paste(picture, Picture(20, 20, 3), -4, -4);
   EXPECT_EQ(light(picture), 0);
   EXPECT_THROW(draw_line(picture, 0, 0, 1, 0.0 / 0.0, kWhite), Error);
+  EXPECT_THROW(draw_box(picture, 0, 0, 9, 9, "a", kWhite, 1e300), Error);
+  EXPECT_THROW(draw_box(picture, 0, 0, 9, 9, "a", kWhite, 2, int64_t{1} << 62), Error);
   EXPECT_THROW(paste(picture, Picture(1, 1, 1), 0, 0), Error);
 }
 

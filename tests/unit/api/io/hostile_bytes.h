@@ -17,8 +17,10 @@ struct HostileCounts {
   int64_t refused = 0;
 };
 
+/// `repair` may put right what the format itself would notice, as a checksum, so that the damage gets further.
 template <class Reader>
-HostileCounts feed_hostile_bytes(const Bytes& valid, int64_t flips, uint64_t seed, Reader reader) {
+HostileCounts feed_hostile_bytes(
+    const Bytes& valid, int64_t flips, uint64_t seed, Reader reader, void (*repair)(Bytes&) = [](Bytes&) {}) {
   HostileCounts counts;
   const auto feed = [&](const Bytes& bytes) {
     try {
@@ -45,6 +47,18 @@ HostileCounts feed_hostile_bytes(const Bytes& valid, int64_t flips, uint64_t see
       const size_t at = random() % damaged.size();
       for (size_t k = at; k < std::min(at + 8, damaged.size()); ++k) damaged[k] = std::byte{0xff};
     }
+    // Parts that are missing, or there twice.
+    if (i % 8 == 4) {
+      const size_t at = random() % damaged.size(), n = std::min<size_t>(1 + random() % 16, damaged.size() - at);
+      const auto from = damaged.begin() + static_cast<std::ptrdiff_t>(at), to = from + static_cast<std::ptrdiff_t>(n);
+      if (random() % 2 == 0) {
+        damaged.erase(from, to);
+      } else {
+        const Bytes part(from, to);
+        damaged.insert(from, part.begin(), part.end());
+      }
+    }
+    repair(damaged);
     feed(damaged);
   }
   return counts;
