@@ -68,9 +68,9 @@ struct Subscripts {
 };
 
 /// Reads "ij,jk->ik" against the ranks of the operands.
-Subscripts parse(std::string_view text_, std::span<const Val> operands) {
+Subscripts parse(std::string_view given, std::span<const Val> operands) {
   std::string s;
-  for (char c : text_)
+  for (char c : given)
     if (c != ' ') s += c;
   auto bad = [&](auto... why) { throw_error(ErrorKind::value, text("einsum: subscripts \"", s, "\" ", why...)); };
   size_t arrow = s.find("->");
