@@ -65,6 +65,7 @@ inline void* pop_small(ThreadState& state, size_t bytes) {
     ++list.room;
   }
   TW_UNPOISON(p, bytes);
+  TW_POISON(static_cast<char*>(p) + bytes, bytes < sizeof(void*) ? sizeof(void*) - bytes : 0);  // the pointer's rest
   return p;
 }
 inline void push_small(ThreadState& state, void* p, size_t bytes) {
