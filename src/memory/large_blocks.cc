@@ -39,7 +39,7 @@ size_t bin_of(size_t bytes) {
 size_t capacity_of(size_t bin) { return (bin % 8 + 9) << (bin / 8); }
 
 // Where the block's memory ends; behind `capacity` there is a part of a page in mappings.
-char* end_of(LargeBlock* block) {
+[[maybe_unused]] char* end_of(LargeBlock* block) {
   return block->mapped > 0 ? reinterpret_cast<char*>(block) + block->mapped
                            : reinterpret_cast<char*>(block) + kHeaderBytes + block->capacity;
 }

@@ -52,8 +52,25 @@ bool collapse(const Shape& batch, const int64_t* a, const int64_t* b, const int6
   return true;
 }
 
+/// Two matrices, without a stack: small products are as many as large ones, so they skip what stacks need.
+void run_matrices(const Buffer& a, const Buffer& b, const Buffer& y) {
+  Strides sa(a), sb(b);
+  kernels::matmul(y.dtype,
+                  {.rows = a.dims[0],
+                   .columns = b.dims[1],
+                   .depth = a.dims[1],
+                   .a_row = sa.items[0],
+                   .a_depth = sa.items[1],
+                   .b_depth = sb.items[0],
+                   .b_column = sb.items[1],
+                   .c_row = b.dims[1],
+                   .c_column = 1},
+                  a.data, b.data, y.data);
+}
+
 void run(Call& c) {
   const Buffer &a = c.in[0], &b = c.in[1], &y = c.out[0];
+  if (a.rank == 2 && b.rank == 2) return run_matrices(a, b, y);
   Product p(Shape(a.shape()), Shape(b.shape()));
   DType t = y.dtype;
   Strides sa(a), sb(b);
@@ -114,7 +131,9 @@ TW_OP(matmul) = whole({
     .names = {"np.matmul", "nd.matmul"},
     .in = {{{.name = "a"}, {.name = "b"}}},
     .infer = infer_rule<NoAttrs>([](auto&, SigsIn in, SigsOut out) {
-      out[0] = {Product(in[0].shape, in[1].shape).result, promote(in[0].dtype, in[1].dtype)};
+      const Shape &a = in[0].shape, &b = in[1].shape;
+      bool matrices = a.rank() == 2 && b.rank() == 2 && a[1] == b[0];
+      out[0] = {matrices ? Shape{a[0], b[1]} : Product(a, b).result, promote(in[0].dtype, in[1].dtype)};
     }),
     .types = kAll,
     .kernel = cpu_rule<NoAttrs>([](auto&, Call& c) { run(c); }),

@@ -87,6 +87,15 @@ IntList permutation(const Maybe<IntList>& axes, int rank) {
   return order;
 }
 
+Layout reversed(const Layout& x) {
+  Layout y;
+  y.offset = x.offset;
+  int rank = x.shape.rank();
+  y.shape.resize(rank);
+  for (int i = 0; i < rank; ++i) y.strides[i] = x.strides[rank - 1 - i], y.shape[i] = x.shape[rank - 1 - i];
+  return y;
+}
+
 Layout permuted(const Layout& x, const IntList& order) {
   Layout y;
   y.offset = x.offset;
@@ -167,6 +176,7 @@ TW_OP(transpose) = whole({
     .in = {{{.name = "a"}}},
     .types = kAll,
     .view = view_rule<TransposeAttrs>([](auto& a, const Layout& x) {
+      if (!a.axes || (*a.axes).empty()) return reversed(x);
       return permuted(x, permutation(a.axes, x.shape.rank()));
     }),
     .grad = grad_rule<TransposeAttrs>([](auto& a, const Grad& g) -> Vals {
