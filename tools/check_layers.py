@@ -5,7 +5,7 @@
   check_layers.py [ROOT]
 
 Prints one line an offence and exits with 1 if there is any. Also refuses includes of files that do not exist, and cycles.
-A statement that must write an operator's name as a string says why, on its line or the line above:
+A statement that must write an operator's name, as a string or as its constant op_<name>, says why, on its line or the line above:
 `// layers: operator names (REASON)`. Among the first five lines of a file the comment covers the whole file. Every use of it
 is printed. Folders below ir cannot look operators up, so their words are free. In the front ends (src/api, python/bindings),
 whose own words are strings too, only names that are looked up count.
@@ -33,6 +33,7 @@ MARKER = re.compile(r"// layers: operator names \(.+\)")
 LOOKUP = re.compile(r"\b(?:require|find|lookup|call)\w*\(\s*$")  # what stands before a name that is looked up
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+(?:"([^"]+)"|<((?:%s)/[^>]+)>)' % "|".join(ALLOWED), re.M)
 COMMENT_OR_STRING = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
+SYMBOL = re.compile(r"\bop_(\w+)")  # the constant that TW_OP defines
 DECLARATION = re.compile(r"\bTW_OP(?:_\w+)?\(\s*\"?(\w+)")
 
 
@@ -110,23 +111,30 @@ def marked_lines(lines):
 def check_names(root, names, problems, marked):
     knows_operators = {"ir"} | {folder for folder in ALLOWED if "ir" in ALLOWED[folder]} - {"ops"}
     paths = [path for folder, _, path in sources(root) if folder in knows_operators]
+
+    def report(path, text, match, what):
+        number = text.count("\n", 0, match.start()) + 1
+        where = f"{path.relative_to(root)}:{number}"
+        if number in marked_lines(text.splitlines()):
+            marked.append(f"{where}: {what}")
+        else:
+            problems.append(f"{where}: names the operator {what} outside src/ops")
+
     bindings = [path for path in sorted((root / "python/bindings").rglob("*")) if path.suffix in TEXTUAL_SUFFIXES]
     for path in paths + bindings:
         text = path.read_text()
         front_end = path in bindings or path.is_relative_to(root / "src/api")
-        allowed = marked_lines(text.splitlines())
         for match in COMMENT_OR_STRING.finditer(text):
             literal = match[0]
             if not literal.startswith('"') or literal[1:-1] not in names:
                 continue
             if front_end and not LOOKUP.search(text, max(0, match.start() - 40), match.start()):
                 continue
-            number = text.count("\n", 0, match.start()) + 1
-            where = f"{path.relative_to(root)}:{number}"
-            if number in allowed:
-                marked.append(f"{where}: {literal}")
-            else:
-                problems.append(f"{where}: names the operator {literal} outside src/ops")
+            report(path, text, match, literal)
+        code = COMMENT_OR_STRING.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
+        for match in SYMBOL.finditer(code):
+            if match[1] in names:
+                report(path, text, match, match[0])
 
 
 def main(root):

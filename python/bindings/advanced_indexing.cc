@@ -80,6 +80,7 @@ int AdvancedKey::add(Val v, int axis, std::span<const int64_t> dims) {
 Val AdvancedKey::read(Val x) {
   operands_[1] = std::move(x);
   ops::AdvancedIndexAttrs attrs{axes_, front_};
+  // layers: operator names (what x[key] means)
   return apply_all(ops::op_advanced_index, &attrs, {operands_ + 1, static_cast<size_t>(1 + count_)})[0];
 }
 
@@ -87,6 +88,7 @@ void AdvancedKey::write(Val x, Val value) {
   operands_[0] = std::move(x);
   operands_[1] = std::move(value);
   ops::AdvancedIndexAttrs attrs{axes_, front_};
+  // layers: operator names (what x[key] means)
   apply_all(ops::op_advanced_put, &attrs, {operands_, static_cast<size_t>(2 + count_)});
 }
 

@@ -113,6 +113,7 @@ bool is_whole(const Value& x, const ops::BasicIndexAttrs& attrs) {
 
 /// A view that nobody records needs no call of an operator.
 Val basic_view(Value& x, const ops::BasicIndexAttrs& attrs) {
+  // layers: operator names (what x[key] means)
   if (must_link(x)) return apply(ops::op_basic_index, attrs, {Val::share(&x)});
   return Val::adopt(new_view(x, ops::index_layout(attrs, x.layout())));
 }
@@ -158,6 +159,7 @@ int array_assign_subscript(PyObject* o, PyObject* key, PyObject* to) {
     if (parsed.advanced.empty() && !modes.recording && is_whole(x, parsed.basic) && value->rank() <= x.rank()) {
       assign(x, *value);  // unlike a part, it needs nothing of what was there, which may be a failed value
     } else if (parsed.advanced.empty()) {
+      // layers: operator names (what x[key] means)
       apply(ops::op_assign_basic, parsed.basic, {Val::share(&x), value});
     } else {
       parsed.advanced.write(is_whole(x, parsed.basic) ? Val::share(&x) : basic_view(x, parsed.basic), std::move(value));

@@ -170,6 +170,7 @@ Array Array::slice(int64_t begin, int64_t end, int axis) const {
     a.step.push_back(1);
     a.size.push_back(i == axis ? end - begin : get().dims[i]);
   }
+  // layers: operator names (what slices of C++ mean)
   return Array(apply(ops::op_basic_index, a, {value_}));
 }
 Array Array::operator[](int64_t i) const {
@@ -182,6 +183,7 @@ Array Array::operator[](int64_t i) const {
     a.step.push_back(1);
     a.size.push_back(d == 0 ? -1 : get().dims[d]);
   }
+  // layers: operator names (what slices of C++ mean)
   return Array(apply(ops::op_basic_index, a, {value_}));
 }
 Array Array::reshape(const Shape& shape) const { return run(known().reshape, {*this}, {{"newshape", list(shape)}}); }

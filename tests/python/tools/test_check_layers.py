@@ -39,6 +39,7 @@ def test_clean_tree_passes(tmp_path):
     ("src/ir/near.cc", '#include "graph.h"\n', "src/ir/near.cc:1: 'graph.h' must be written relative to src/"),
     ("src/passes/fold.cc", 'auto x = f(1,\n  "relu");\n', 'src/passes/fold.cc:2: names the operator "relu" outside src/ops'),
     ("python/bindings/call.cc", 'require_op("relu");\n', 'python/bindings/call.cc:1: names the operator "relu"'),
+    ("src/runtime/run.cc", "// op_relu\napply(ops::op_relu, x);\n", "src/runtime/run.cc:2: names the operator op_relu"),
 ])
 def test_planted_offence_is_seen(tmp_path, name, text, complaint):
     code, output = check(tmp_path, {**CLEAN, name: text})
