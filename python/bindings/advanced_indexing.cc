@@ -4,10 +4,26 @@
 #include "convert.h"
 #include "ir/apply.h"
 #include "kernels/index.h"
+#include "kernels/reduce.h"
 #include "ops/index/advanced_index.h"
 #include "runtime/launch.h"
 
 namespace twibil::python {
+
+/// Floats, cut off to int64: MXNet's users index with the float32 that array([0, 2]) gives them.
+static Val whole_numbers(Value& v) {
+  wait_to_read(v);
+  int64_t strides[kMaxRank];
+  v.copy_strides(strides);
+  std::span<const int64_t> walk(strides, static_cast<size_t>(v.rank()));
+  double sum = 0;  // is NaN when one of them is
+  kernels::reduce(kernels::Reduction::sum, v.dtype(), DType::float64, v.shape(), v.data, walk, (1u << v.rank()) - 1,
+                  &sum);
+  TW_CHECK(sum == sum, index, "an index must be a number; got an array with NaN or infinity among its elements");
+  Val whole = Val::adopt(new_value(DType::int64, v.shape()));
+  assign(*whole, v);
+  return whole;
+}
 
 Val entry_array(PyObject* o) {
   Val v;
@@ -27,12 +43,7 @@ Val entry_array(PyObject* o) {
   TW_CHECK(v && (is_integer(v->dtype()) || v->dtype() == DType::bool_ || is_floating(v->dtype())), index,
            "only integers, slices, ..., None, integer arrays and boolean arrays are valid indices; got ",
            Py_TYPE(o)->tp_name);
-  if (is_floating(v->dtype())) {  // MXNet's users index with the float32 that array([0, 2]) gives them
-    Val whole = Val::adopt(new_value(DType::int64, v->shape()));
-    assign(*whole, *v);
-    v = whole;
-  }
-  return v;
+  return is_floating(v->dtype()) ? whole_numbers(*v) : v;
 }
 
 namespace {

@@ -11,6 +11,14 @@
 namespace twibil::kernels {
 namespace {
 
+// An index as it stands; NaN is none, so it becomes one that no size holds.
+template <class T> int64_t index_of(const T* row, int64_t at) {
+  auto v = load(row, at);
+  if constexpr (std::is_floating_point_v<decltype(v)>)
+    if (v != v) return INT64_MIN;
+  return convert_value<int64_t>(v);
+}
+
 // Maps an index into [0, size) or says no.
 template <IndexMode kMode> bool resolve(int64_t& i, int64_t size) {
   if constexpr (kMode == IndexMode::clip) {
@@ -35,7 +43,7 @@ int64_t add_term(const IndexTerm& term, const LoopNest<1>& nest, int64_t begin, 
   for (int64_t p = begin; p < end; walk.next(), j = 0) {
     const T* row = index + walk.offset[0];
     for (; j < n && p < end; ++j, ++p) {
-      int64_t i = convert_value<int64_t>(load(row, j * step));
+      int64_t i = index_of(row, j * step);
       if (!resolve<kMode>(i, term.size)) return p;
       offsets[p] += i * term.stride;
     }
@@ -56,7 +64,7 @@ int64_t add_term_in_mode(const IndexTerm& term, const LoopNest<1>& nest, int64_t
 int64_t value_at(const IndexTerm& term, Dims shape, int64_t position) {
   int64_t at = 0, value = 0;
   for (size_t a = shape.size(); a-- > 0; position /= shape[a]) at += position % shape[a] * term.strides[a];
-  dispatch(term.dtype, [&]<class T>() { value = convert_value<int64_t>(load(static_cast<const T*>(term.data), at)); });
+  dispatch(term.dtype, [&]<class T>() { value = index_of(static_cast<const T*>(term.data), at); });
   return value;
 }
 
@@ -166,7 +174,7 @@ void one_hot(DType index_dtype, int64_t count, const void* index, int64_t depth,
     dispatch(out, [&]<class T>() {
       T hot = scalar_as<T>(on);
       for (int64_t p = 0; p < count; ++p) {
-        int64_t i = convert_value<int64_t>(load(static_cast<const I*>(index), p));
+        int64_t i = index_of(static_cast<const I*>(index), p);
         if (i >= 0 && i < depth) static_cast<T*>(dst)[p * depth + i] = hot;
       }
     });

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/engine.h"
+#include "ir/registry.h"
 #include "memory/allocator.h"
 
 namespace twibil {
@@ -117,6 +118,10 @@ void queue(const Launch& l) {
 }  // namespace
 
 void name_error(const OpDef& op, Error& error) {
+  // An operator without a public name is a part of this one, whose name says more to the caller.
+  size_t colon = error.message().find(": ");
+  const OpDef* part = colon == std::string::npos ? nullptr : find_op(error.message().substr(0, colon));
+  if (part && part != &op && !part->names[0]) error = Error(error.kind(), error.message().substr(colon + 2));
   std::string name = text(op.name, ": ");
   if (!error.message().starts_with(name)) error.prefix(name);
 }

@@ -3,7 +3,7 @@
 import numpy as onp
 import pytest
 
-from twibil import autograd, np
+from twibil import autograd, np, npx
 
 SHAPE = (4, 5, 3)
 
@@ -165,3 +165,13 @@ def test_ranges_are_indices():
     assert np.add(np.ones(3), range(3)).tolist() == [1, 2, 3]
     with pytest.raises(IndexError):
         a[range(4)]
+
+
+def test_nan_is_no_index():
+    x, nan = np.arange(6).reshape(3, 2), np.array([0.0, onp.nan])
+    for call in (lambda: x[nan], lambda: np.take(x, nan, axis=0), lambda: npx.pick(x, np.array([0.0, onp.nan, 1.0])),
+                 lambda: npx.embedding(nan, x).wait_to_read()):
+        with pytest.raises(IndexError):
+            call()
+    assert x[np.array([0.0, 2.0])].tolist() == [[0, 1], [4, 5]]
+    assert np.take(x, nan, axis=0, mode="clip").tolist() == [[0, 1], [0, 1]]
