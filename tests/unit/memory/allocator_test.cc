@@ -310,7 +310,7 @@ TEST(Allocator, WhatIsBehindABlockIsClosed) {
       for (size_t k : {0, 8, 32}) EXPECT_TRUE(__asan_address_is_poisoned(p + bytes + k)) << bytes << " + " << k;
       EXPECT_TRUE(__asan_address_is_poisoned(p - 1)) << bytes;
       free_data(p, bytes);
-      if (bytes > 0) EXPECT_TRUE(__asan_address_is_poisoned(p)) << bytes;
+      EXPECT_TRUE(bytes == 0 || __asan_address_is_poisoned(p)) << bytes;
     }
   trim_memory();
 }
