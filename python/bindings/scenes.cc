@@ -15,7 +15,8 @@ struct ScenesObject {
 
 std::vector<int> to_classes(PyObject* o) {
   std::vector<int> classes;
-  for (int64_t label : to_int_list(o, "fashion_scenes: classes").span()) classes.push_back(static_cast<int>(label));
+  IntList labels = to_int_list(o, "fashion_scenes: classes");
+  for (int64_t label : labels) classes.push_back(static_cast<int>(label));
   return classes;
 }
 
