@@ -334,3 +334,15 @@ def test_later_features_say_so():
     with pytest.raises(NotImplementedError, match="recurrent"):
         gluon.rnn.LSTMCell
     assert npx.relu is not None
+
+
+def test_layers_given_to_sequential_are_refused():
+    for kind in (gluon.nn.Sequential, gluon.nn.HybridSequential):
+        with pytest.raises(TypeError, match=r"prefix must be a string; got Dense. Use add\(\) for layers"):
+            kind(gluon.nn.Dense(2))
+
+
+def test_nd_completes_its_names():
+    from twibil import nd
+    assert {"softmax", "dot", "FullyConnected", "array"} <= set(dir(nd))
+    assert all(hasattr(nd, name) for name in dir(nd))

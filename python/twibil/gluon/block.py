@@ -22,6 +22,9 @@ class Block:
     params: another block's `params`, to share its parameters. prefix is accepted and names nothing."""
 
     def __init__(self, prefix=None, params=None):
+        if prefix is not None and not isinstance(prefix, str):
+            raise TypeError(f"{type(self).__name__}: prefix must be a string; got {type(prefix).__name__}"
+                            + (". Use add() for layers" if isinstance(prefix, Block) else ""))
         set_plain = super().__setattr__
         set_plain("_children", OrderedDict())
         set_plain("_reg_params", {})

@@ -67,3 +67,9 @@ def __getattr__(name: str):
             return vars(module)[name]
     known = [*vars(legacy)] + [n for s in ("nd", "npx", "np") for n in _functions(s)]
     raise AttributeError(f"mx.nd has no attribute {name!r}.{_did_you_mean(name, known)}")
+
+
+def __dir__():
+    """What `__getattr__` finds, for completion."""
+    found = {*globals(), *vars(legacy), *vars(np), *vars(npx)} | {n for s in ("nd", "npx", "np") for n in _functions(s)}
+    return sorted(n for n in found if not n.startswith("_"))

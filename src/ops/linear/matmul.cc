@@ -20,8 +20,8 @@ struct Product {
     columns = b.rank() > 1 ? b[b.rank() - 1] : 1;
     depth = a[a.rank() - 1];
     int64_t other = b[b.rank() > 1 ? b.rank() - 2 : 0];
-    TW_CHECK(depth == other, value, "matmul: the last dimension of x1, ", depth, ", must equal the ",
-             b.rank() > 1 ? "second to last" : "only", " dimension of x2, ", other, "; shapes are ", a, " and ", b);
+    TW_CHECK(depth == other, value, "matmul: the last dimension of a, ", depth, ", must equal the ",
+             b.rank() > 1 ? "second to last" : "only", " dimension of b, ", other, "; shapes are ", a, " and ", b);
     if (a.rank() > 2 || b.rank() > 2) result = batch = broadcast(batch_of(a), batch_of(b), "matmul");
     if (a.rank() > 1) result.push_back(rows);
     if (b.rank() > 1) result.push_back(columns);
@@ -127,7 +127,7 @@ Val fit(const Val& dx, const Val& x) {
 
 TW_OP(matmul) = whole({
     .name = "matmul",
-    .doc = "The matrix product of x1 and x2, over the last two dimensions; earlier ones are stacks that broadcast.",
+    .doc = "The matrix product of a and b, over the last two dimensions; earlier ones are stacks that broadcast.",
     .names = {"np.matmul", "nd.matmul"},
     .in = {{{.name = "a"}, {.name = "b"}}},
     .infer = infer_rule<NoAttrs>([](auto&, SigsIn in, SigsOut out) {
