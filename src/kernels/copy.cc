@@ -107,6 +107,7 @@ void convert(DType from, DType to, Dims shape, const void* src, Dims src_strides
 }
 
 void convert_row(DType from, DType to, const void* src, void* dst, int64_t n) {
+  if (n == 0) return;  // then there may be no memory either
   if (from == to) {
     std::memcpy(dst, src, n * size_of(from));
     return;
