@@ -118,6 +118,7 @@ def test_control_c_ends_a_wait_and_the_program_goes_on():
     code = """
         import os, signal, threading, time
         import twibil as mx
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # programs in the background of a shell ignore it
         x = mx.np.ones((1500, 1500))
         for _ in range(50): x = x @ x * 1e-3  # more would fill the queue, and wait here
         threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
