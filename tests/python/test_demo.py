@@ -96,7 +96,8 @@ def run_demo(folder, *more):
 
 def test_program_stops_at_a_signal_and_goes_on(tmp_path):
     make_scenes()
-    with subprocess.Popen(run_demo(tmp_path), stderr=subprocess.PIPE, text=True) as process:
+    heeds = lambda: signal.signal(signal.SIGINT, signal.default_int_handler)  # the background of a shell ignores it
+    with subprocess.Popen(run_demo(tmp_path), stderr=subprocess.PIPE, text=True, preexec_fn=heeds) as process:
         time.sleep(4)
         process.send_signal(signal.SIGINT)
         error = process.communicate(timeout=60)[1]

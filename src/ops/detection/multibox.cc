@@ -252,7 +252,7 @@ TW_OP(box_nms) = whole({
       TW_CHECK(x.rank() >= 2 && x[x.rank() - 1] >= 5, value,
                "box_nms: data must have shape (..., boxes, columns) with at least 5 columns; got ", x);
       int64_t width = x[x.rank() - 1];
-      TW_CHECK(a.coord_start >= 0 && a.coord_start + 4 <= width, value, "box_nms: coord_start ", a.coord_start,
+      TW_CHECK(a.coord_start >= 0 && a.coord_start <= width - 4, value, "box_nms: coord_start ", a.coord_start,
                " leaves no room for 4 coordinates in ", width, " columns");
       TW_CHECK(a.score_index >= 0 && a.score_index < width, value, "box_nms: score_index ", a.score_index,
                " is out of range for ", width, " columns");
