@@ -65,6 +65,12 @@ void update_running(const Buffer& running, DType t, const std::byte* batch, doub
   else mix(reinterpret_cast<const float*>(batch));
 }
 
+/// Halves would lose what a step of 0.1 adds; reading them is no harm.
+void check_updatable(const Sig& running) {
+  TW_CHECK(running.dtype == DType::float32 || running.dtype == DType::float64, type,
+           "batch_norm: running statistics must be float32 or float64; got ", running.dtype);
+}
+
 /// What both forms check, and their first results: y, and the mean and variance that it was computed with.
 void infer_normalized(const BatchNormAttrs& a, SigsIn in, SigsOut out) {
   TW_CHECK(in[0].rank() >= 1, value, "batch_norm: x must have at least one dimension");
@@ -73,8 +79,6 @@ void infer_normalized(const BatchNormAttrs& a, SigsIn in, SigsOut out) {
   check_vector(in[2], "beta", channels);
   check_vector(in[3], "running_mean", channels);
   check_vector(in[4], "running_var", channels);
-  TW_CHECK(in[3].dtype == DType::float32 || in[3].dtype == DType::float64, type,
-           "batch_norm: running statistics must be float32 or float64; got ", in[3].dtype);
   TW_CHECK(in[4].dtype == in[3].dtype, type, "batch_norm: running_mean and running_var must have one dtype");
   DType t = statistics_dtype(in[0].dtype);
   out[0] = {in[0].shape, in[0].dtype};
@@ -136,6 +140,7 @@ TW_OP(batch_norm) = whole({
     .visible = 1,
     .infer = infer_rule<BatchNormAttrs>([](auto& a, SigsIn in, SigsOut out) {
       infer_normalized(a, in, out);
+      check_updatable(in[3]);
       out[3] = in[3];
       out[4] = in[4];
     }),
@@ -164,6 +169,7 @@ TW_OP(batch_norm) = whole({
       Sig sigs[5], results[3];
       for (int i = 0; i < 5; ++i) sigs[i] = in[static_cast<size_t>(i)].sig();
       infer_normalized(a, sigs, results);  // its errors are batch_norm's
+      check_updatable(sigs[3]);
       return {apply_all(op_batch_norm_predict, &a, in)[0]};
     }),
     .samples = {{{.in = {{{4, 3, 2, 2},
@@ -184,7 +190,11 @@ TW_OP(batch_norm_predict) = whole({
     .name = "batch_norm_predict",
     .doc = "batch_norm outside training: the running statistics are only read, so that predictions may run at once.",
     .attrs = schema<BatchNormAttrs>(kBatchNormFields),
-    .in = {{{.name = "x"}, {.name = "gamma"}, {.name = "beta"}, {.name = "running_mean"}, {.name = "running_var"}}},
+    .in = {{{.name = "x"},
+            {.name = "gamma"},
+            {.name = "beta"},
+            {.name = "running_mean", .kind = SlotKind::aux},
+            {.name = "running_var", .kind = SlotKind::aux}}},
     .out = {{"y", "mean", "var"}},
     .visible = 1,
     .infer = infer_rule<BatchNormAttrs>([](auto& a, SigsIn in, SigsOut out) { infer_normalized(a, in, out); }),

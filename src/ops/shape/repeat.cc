@@ -197,7 +197,9 @@ static void fold_axis(const Buffer& x, int axis, std::span<const int64_t> map, c
         if (map[i] < 0) continue;
         const T& from = x.as<T>()[ox + static_cast<int64_t>(i) * sx.items[axis]];
         T& to = y.as<T>()[oy + map[i] * sy.items[axis]];
-        if constexpr (std::is_arithmetic_v<T>) to = static_cast<T>(to + from);
+        if constexpr (std::is_floating_point_v<T> || std::is_same_v<T, bool>) to = static_cast<T>(to + from);
+        else if constexpr (std::is_integral_v<T>)
+          to = static_cast<T>(static_cast<uint64_t>(to) + static_cast<uint64_t>(from));
         else to = T(static_cast<float>(to) + static_cast<float>(from));
       }
     }
