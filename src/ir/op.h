@@ -27,7 +27,7 @@ inline constexpr DTypeSet kAll = kBool | kReals;
 constexpr bool contains(DTypeSet set, DType t) { return (set >> static_cast<int>(t)) & 1; }
 
 // ---- inputs and outputs -------------------------------------------------------------------------------------------
-enum class SlotKind : uint8_t { required, optional, variadic, aux };  // aux: state that the operator updates
+enum class SlotKind : uint8_t { required, optional, variadic, aux };  // aux: state, which some forms update
 struct Slot {
   const char* name = nullptr;
   SlotKind kind = SlotKind::required;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Normalisation over the batch and over layers.
+// Normalisation over the batch.
 #include <cmath>
 #include <vector>
 
