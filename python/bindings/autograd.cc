@@ -86,7 +86,7 @@ struct PythonGradient final : CustomGradient {
     if (Py_IsInitialized()) Py_DECREF(function);
   }
   const char* name() const override { return "Function"; }
-  Vals backward(std::span<const Val> dy) override {
+  Vals backward(std::span<const Val> dy, bool) override {
     Ref args(checked(PyTuple_New(static_cast<Py_ssize_t>(dy.size()))));
     for (size_t i = 0; i < dy.size(); ++i) PyTuple_SET_ITEM(args.get(), i, wrap(dy[i]));
     Ref result(checked(PyObject_CallObject(function, args.get())));

@@ -10,6 +10,7 @@
 #include "convert.h"
 #include "ir/registry.h"
 #include "runtime/fast_path.h"
+#include "symbol.h"
 
 namespace twibil::python {
 
@@ -100,7 +101,7 @@ class Arguments {
       if (i < n && (PyList_Check(args[i]) || PyTuple_Check(args[i]))) {
         spread(args[i++]);
       } else {
-        while (i < n && is_array(args[i])) append(args[i++]);
+        while (i < n && (is_array(args[i]) || is_symbol(args[i]))) append(args[i++]);
       }
     } else {
       for (int k = 0; k < inputs_ && i < n; ++k) set_input(k, args[i++]);
@@ -187,14 +188,17 @@ class Arguments {
                " must be an array; got None");
       arrays_.skip_to(k + 1);
     } else {
+      if (is_symbol(o)) throw SymbolArgument{};
       arrays_.take(k, require_operand(o, op_.name, op_.in[k].name));
     }
   }
   void append(PyObject* o) {
     arrays_.skip_to(inputs_ - 1);
+    if (is_symbol(o)) throw SymbolArgument{};
     arrays_.append(require_operand(o, op_.name, op_.in[inputs_ - 1].name));
   }
   void spread(PyObject* sequence) {
+    if (is_symbol(sequence)) throw SymbolArgument{};
     if (is_array(sequence) || !(PyList_Check(sequence) || PyTuple_Check(sequence))) {
       Ref list(checked(PySequence_List(sequence)));
       return spread(list.get());
@@ -261,11 +265,15 @@ PyObject* call_function(PyObject* self, PyObject* const* args, size_t flags, PyO
         if (Value* y = fast_unary(*f.fast, value_of(args[0]))) return wrap_new(y);
       }
     }
-    Arguments arguments(f);
-    arguments.positional(args, n);
-    for (Py_ssize_t i = 0; names && i < PyTuple_GET_SIZE(names); ++i)
-      arguments.keyword(PyTuple_GET_ITEM(names, i), args[n + i]);
-    return arguments.run();
+    try {
+      Arguments arguments(f);
+      arguments.positional(args, n);
+      for (Py_ssize_t i = 0; names && i < PyTuple_GET_SIZE(names); ++i)
+        arguments.keyword(PyTuple_GET_ITEM(names, i), args[n + i]);
+      return arguments.run();
+    } catch (const SymbolArgument&) {
+      return call_symbolically(*f.op, short_name(f.name), args, n, names);
+    }
   });
 }
 

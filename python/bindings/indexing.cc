@@ -103,7 +103,7 @@ ParsedKey parse(const Value& x, PyObject* key) {
   return parsed;
 }
 
-bool must_link(const Value& x) { return modes.recording && x.node; }
+bool must_link(const Value& x) { return (modes.recording && x.node) || x.has(kTraced); }
 
 bool is_whole(const Value& x, const ops::BasicIndexAttrs& attrs) {
   bool whole = attrs.new_axes.empty();
@@ -121,7 +121,7 @@ Val basic_view(Value& x, const ops::BasicIndexAttrs& attrs) {
 /// x[key] = number for elements that are there, and that nobody records: they are filled. False: use assign_basic.
 bool fill_part(Value& x, const ops::BasicIndexAttrs& attrs, PyObject* to) {
   Scalar number;
-  if (modes.recording || x.has(kReadOnly) || x.size() > kInlineElements || !to_scalar(to, &number) ||
+  if (modes.recording || x.has(kReadOnly | kTraced) || x.size() > kInlineElements || !to_scalar(to, &number) ||
       !engine::idle(x.root->variable.load(std::memory_order_acquire)))
     return false;
   TW_CHECK(number.is_real() || number.is_boolean() || holds(x.dtype(), number.integer), overflow, "assign: the number ",

@@ -16,6 +16,7 @@
 #include "registry.h"
 #include "runtime/launch.h"
 #include "runtime/random_state.h"
+#include "symbol.h"
 
 namespace twibil::python {
 
@@ -200,6 +201,7 @@ extern "C" PyMODINIT_FUNC PyInit__core() {
     add_files(module.get());
     add_scenes(module.get());
     add_registry(module.get());
+    add_symbol(module.get());
     checked(PyModule_AddObjectRef(module.get(), "ndarray", reinterpret_cast<PyObject*>(&ArrayType)));
     return module.leak();
   });

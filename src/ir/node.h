@@ -12,7 +12,8 @@ enum class GradReq : uint8_t { null, write, add };
 /// A gradient written by a user (autograd.Function); owned by its node.
 struct CustomGradient {
   virtual ~CustomGradient() = default;
-  virtual Vals backward(std::span<const Val> dy) = 0;
+  /// Gradients of the inputs. `keep`: it will be asked again, so what it needs must stay.
+  virtual Vals backward(std::span<const Val> dy, bool keep) = 0;
   virtual const char* name() const = 0;
 };
 

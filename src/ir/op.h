@@ -69,6 +69,8 @@ using SigsOut = std::span<Sig>;
 using InferFunction = void (*)(const void* attrs, SigsIn in, SigsOut out);
 using CostFunction = double (*)(const void* attrs, SigsIn in, SigsIn out);
 using KernelFunction = void (*)(const void* attrs, Call& call);
+/// Fills the signatures of inputs that are not known yet (parameters) from those that are; an unknown one is absent.
+using CompleteFunction = void (*)(const void* attrs, std::span<Sig> in);
 using ViewFunction = Layout (*)(const void* attrs, const Layout& x);
 
 // ---- gradients ----------------------------------------------------------------------------------------------------
@@ -188,10 +190,11 @@ struct OpDef {
   InferFunction infer = nullptr;
   DTypeSet types = 0;  // accepted by the kernel (of the promoted type, for pointwise)
   KernelFunction kernel = nullptr;
-  bool strided = false;             // the kernel honours strides; otherwise inputs arrive row-major
-  bool same_dtype = false;          // inputs arrive in the dtype of output 0 (converted where they differ)
-  ViewFunction view = nullptr;      // replaces infer and kernel where the result can be a view
-  ExpandFunction expand = nullptr;  // replaces all of these: the call is rewritten as calls of other operators
+  CompleteFunction complete = nullptr;  // graphs whose parameters have no shape yet
+  bool strided = false;                 // the kernel honours strides; otherwise inputs arrive row-major
+  bool same_dtype = false;              // inputs arrive in the dtype of output 0 (converted where they differ)
+  ViewFunction view = nullptr;          // replaces infer and kernel where the result can be a view
+  ExpandFunction expand = nullptr;      // replaces all of these: the call is rewritten as calls of other operators
   // gradient
   NeedsMask needs = 0;
   GradFunction grad = nullptr;
@@ -252,6 +255,9 @@ concept Captureless = std::is_empty_v<F> && std::is_default_constructible_v<F>;
 
 template <class A, Captureless F> constexpr InferFunction infer_rule(F) {
   return [](const void* a, SigsIn in, SigsOut out) { F{}(*static_cast<const A*>(a), in, out); };
+}
+template <class A, Captureless F> constexpr CompleteFunction complete_rule(F) {
+  return [](const void* a, std::span<Sig> in) { F{}(*static_cast<const A*>(a), in); };
 }
 template <class A, Captureless F> constexpr KernelFunction cpu_rule(F) {
   return [](const void* a, Call& c) { F{}(*static_cast<const A*>(a), c); };

@@ -5,6 +5,7 @@
 #include <new>
 
 #include "ir/node.h"
+#include "ir/trace.h"
 #include "memory/allocator.h"
 
 namespace twibil {
@@ -71,7 +72,9 @@ Value* new_value(DType dtype, std::span<const int64_t> dims) {
   return v;
 }
 
-Value* new_ghost(const Value& like) { return new_block(like.dtype(), like.shape(), kGhost); }
+Value* new_ghost(const Value& like) {
+  return new_block(like.dtype(), like.shape(), kGhost | (like.word & kTraced));  // calls on it belong to the trace
+}
 
 // A view's head: what it shares with its base, and where its first element lies.
 static Value* new_part(Value& base, int rank, int64_t size, int64_t offset, bool strided, bool repeated) {
@@ -127,6 +130,7 @@ Value* new_item_view(Value& base, int64_t index) {
 
 Value* new_alias(Value& base) {
   if (base.has(kGhost)) return new_ghost(base);
+  if (base.has(kTraced)) return new_traced_alias(base);
   Value* v = new_view(base, base.layout());
   v->word |= base.word & kWeak;
   return v;

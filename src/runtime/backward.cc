@@ -181,7 +181,7 @@ class Pass {
       std::vector<Val> heads;
       for (int k = 0; k < n->outputs; ++k)
         heads.push_back(dy[k] ? dy[k] : role1(Role::zeros_like, Val::share(n->out()[k].value)));
-      dx = n->custom->backward(heads);
+      dx = n->custom->backward(heads, options_.retain_graph);
     } else {
       EagerGrad g(*n, dy, options_.create_graph);
       dx = n->op->auto_grad ? derive(*n, g) : n->op->grad(n->attrs(), g);
@@ -276,14 +276,14 @@ Vals grad(std::span<const Val> heads, std::span<const Val> variables, std::span<
   Pass pass(keep);
   start(pass, heads, head_grads);
   for (size_t i = 0; i < variables.size(); ++i)
-    TW_CHECK(variables[i]->node && pass.reached(variables[i]->node), value,
+    TW_CHECK(options.allow_unused || (variables[i]->node && pass.reached(variables[i]->node)), value,
              "grad: the heads do not depend on variable ", i, " of shape ", variables[i]->shape());
   pass.keep_gradients();
   pass.run([](Node*, const Val&) {});
   Vals result;
   for (const Val& v : variables) {
-    Val dx = pass.gradient_of(v->node, v->node_output);
-    result.push_back(dx ? dx : role1(Role::zeros_like, v));
+    Val dx = v->node && pass.reached(v->node) ? pass.gradient_of(v->node, v->node_output) : Val();
+    result.push_back(dx || options.allow_unused ? dx : role1(Role::zeros_like, v));
   }
   return result;
 }

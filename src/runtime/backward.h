@@ -9,6 +9,7 @@ struct BackwardOptions {
   bool retain_graph = false;  // keep what the tape saved, so that backward can run again
   bool create_graph = false;  // record the gradients themselves
   bool training = true;       // the mode in which gradients run
+  bool allow_unused = false;  // grad(): a variable that the heads do not depend on has no gradient (null)
 };
 
 /// Adds the gradients of all heads into the variables that were marked, as their grad_req says. A null head gradient

@@ -11,6 +11,7 @@
 #include "runtime/launch.h"
 #include "runtime/random_state.h"
 #include "runtime/record.h"
+#include "runtime/trace_call.h"
 
 namespace twibil {
 
@@ -25,6 +26,7 @@ class Inputs {
  public:
   std::span<Value*> values;
   std::span<const Sig> sigs;
+  bool traced = false;  // a call inside a trace
 
   Inputs(const OpDef& op, std::span<Value* const> given) {
     size_t n = given.size();
@@ -40,7 +42,9 @@ class Inputs {
     for (size_t i = 0; i < n; ++i) {
       v[i] = i < given.size() ? given[i] : nullptr;
       new (s + i) Sig(v[i] ? v[i]->sig() : Sig{});
+      traced |= v[i] && v[i]->has(kTraced);
     }
+    traced |= op.random && tracer;
     values = {v, n};
     sigs = {s, n};
   }
@@ -109,19 +113,6 @@ void prepare_outputs(const OpDef& op, const Inputs& in, SigsOut sigs, Value** ou
       out[k] = new_value(sigs[k].dtype, sigs[k].shape);
     }
   }
-}
-
-void check_given(const OpDef& op, const Value& out, const Sig& sig) {
-  TW_CHECK(!op.data_dependent, value, op.name,
-           ": out cannot be given, as the size of the result is known only once it is computed");
-  TW_CHECK(std::ranges::equal(out.shape(), sig.shape.span()), value, op.name, ": out must have shape ", sig.shape,
-           "; got ", out.shape());
-  bool lossy = (is_floating(sig.dtype) && !is_floating(out.dtype())) ||
-               (sig.dtype != DType::bool_ && out.dtype() == DType::bool_);
-  TW_CHECK(!lossy, type, op.name, ": the result of dtype ", sig.dtype, " cannot be stored in an array of dtype ",
-           out.dtype(), ". Use astype first");
-  if (out.has(kReadOnly)) read_only_error(op, out);
-  if (modes.recording) check_recordable(op, out);
 }
 
 /// Whether the kernel may write to `out` while it reads `x`: no shared storage, or element for element the same.
@@ -241,10 +232,28 @@ void run_call(const OpDef& op, const void* attrs, const Inputs& in, Value** out,
       }
 }
 
-/// A call that stands for calls of other operators. False if a prediction has nothing to replace.
-bool invoke_others(const OpDef& op, const void* attrs, const Inputs& in, Value** out, Value* const* given) {
+void apply_eagerly(const OpDef& op, const void* attrs, std::span<Value* const> in, Value** out) {
+  invoke(op, attrs, in, out);
+}
+
+}  // namespace
+
+void check_given(const OpDef& op, const Value& out, const Sig& sig) {
+  TW_CHECK(!op.data_dependent, value, op.name,
+           ": out cannot be given, as the size of the result is known only once it is computed");
+  TW_CHECK(std::ranges::equal(out.shape(), sig.shape.span()), value, op.name, ": out must have shape ", sig.shape,
+           "; got ", out.shape());
+  bool lossy = (is_floating(sig.dtype) && !is_floating(out.dtype())) ||
+               (sig.dtype != DType::bool_ && out.dtype() == DType::bool_);
+  TW_CHECK(!lossy, type, op.name, ": the result of dtype ", sig.dtype, " cannot be stored in an array of dtype ",
+           out.dtype(), ". Use astype first");
+  if (out.has(kReadOnly)) read_only_error(op, out);
+  if (modes.recording) check_recordable(op, out);
+}
+
+bool rewrite_call(const OpDef& op, const void* attrs, std::span<Value* const> in, Value** out, Value* const* given) {
   std::vector<Val> values;
-  for (Value* v : in.values) values.push_back(Val::share(v));
+  for (Value* v : in) values.push_back(Val::share(v));
   Vals y = op.expand ? op.expand(attrs, values) : op.predict(attrs, values);
   if (y.size() == 0) return false;
   TW_ASSERT(y.size() == op.visible_outputs());
@@ -259,20 +268,17 @@ bool invoke_others(const OpDef& op, const void* attrs, const Inputs& in, Value**
   return true;
 }
 
-void apply_eagerly(const OpDef& op, const void* attrs, std::span<Value* const> in, Value** out) {
-  invoke(op, attrs, in, out);
-}
-
-}  // namespace
-
 static void invoke_checked(const OpDef& op, const void* attrs, std::span<Value* const> given_in, Value** out,
                            Value* const* given) {
-  if (op.view && !given && given_in.size() == 1 && given_in[0] && !must_record(op, given_in))
+  if (op.view && !given && given_in.size() == 1 && given_in[0] && !given_in[0]->has(kTraced) &&
+      !must_record(op, given_in))
     if (make_view(op, attrs, *given_in[0], out)) return;
   Inputs in(op, given_in);
   check_inputs(op, in.sigs);
+  for (int k = 0; given && k < op.visible_outputs(); ++k) in.traced |= given[k] && given[k]->has(kTraced);
+  if (in.traced) return trace_call(op, attrs, in.values, in.sigs, out, given);
   if (op.expand || (op.predict && !modes.training))
-    if (invoke_others(op, attrs, in, out, given)) return;
+    if (rewrite_call(op, attrs, in.values, out, given)) return;
   std::vector<Val> copies;
   if (op.writes_inputs()) separate_overlaps(op, in, copies);
   run_call(op, attrs, in, out, given, must_record(op, in.values));

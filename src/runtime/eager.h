@@ -10,6 +10,10 @@ namespace twibil {
 /// fresh array (NumPy's `out=`), and comes back in out[k].
 void invoke(const OpDef& op, const void* attrs, std::span<Value* const> in, Value** out, Value* const* given = nullptr);
 
+/// A call that stands for calls of other operators. False if a prediction has nothing to replace.
+bool rewrite_call(const OpDef& op, const void* attrs, std::span<Value* const> in, Value** out, Value* const* given);
+/// Whether an array given as out= can take a result.
+void check_given(const OpDef& op, const Value& out, const Sig& sig);
 /// Whether every array that the operator needs is there, and none that it does not take. Throws a type error.
 void check_inputs(const OpDef& op, SigsIn in);
 /// Shapes and dtypes of the outputs. Returns the dtype that a pointwise operator computes in.

@@ -13,12 +13,6 @@ namespace twibil {
 
 std::string (*call_site_hook)() = nullptr;
 
-namespace {
-
-// About a tenth of a millisecond of work: below it a queue and a second thread cost more than they give.
-constexpr double kInlineWork = 1 << 18;           // elements
-constexpr double kOperationsPerElement = 1 << 4;  // of heavy operators, which compute more on an element
-
 engine::Variable* state_of(const Value& v) { return v.root->variable.load(std::memory_order_acquire); }
 
 engine::Variable* make_state(const Value& v) {
@@ -29,6 +23,12 @@ engine::Variable* make_state(const Value& v) {
   destroy_block(fresh);
   return expected;
 }
+
+namespace {
+
+// About a tenth of a millisecond of work: below it a queue and a second thread cost more than they give.
+constexpr double kInlineWork = 1 << 18;           // elements
+constexpr double kOperationsPerElement = 1 << 4;  // of heavy operators, which compute more on an element
 
 /// About how much there is to do: operations of a heavy operator, elements of another one.
 double work_of(const Launch& l) {

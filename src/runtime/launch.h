@@ -5,6 +5,10 @@
 
 #include "ir/op.h"
 
+namespace twibil::engine {
+struct Variable;
+}
+
 namespace twibil {
 
 /// What a run needs. Attributes and values must outlive it; the engine's queue copies and counts them.
@@ -21,11 +25,16 @@ struct Launch {
 
 /// Runs the kernel now. Inputs must be ready.
 void run_kernel(Launch& launch);
+/// Parameters of a formula: the operator's numeric attributes, in order. Returns how many.
+int formula_params(const OpDef& op, const void* attrs, Scalar* params);
 /// Puts the operator's name before a message of a part, or of a helper that does not know for whom it works.
 void name_error(const OpDef& op, Error& error);
 /// Runs it now when it is small and its inputs are ready, else queues it.
 void launch(Launch& launch);
 
+/// The engine's state of a value's storage: null while nothing was queued on it; made when it has none.
+engine::Variable* state_of(const Value& v);
+engine::Variable* make_state(const Value& v);
 void wait_to_read(const Value& v);   // until pending writes are done; throws what went wrong in them
 void wait_to_write(const Value& v);  // until pending reads and writes are done
 bool is_ready(const Value& v);

@@ -33,11 +33,13 @@ void prepare() {
 }
 }  // namespace
 
-RandomKey next_random_key() {
+RandomKey next_random_key() { return next_random_keys(1); }
+
+RandomKey next_random_keys(int count) {
   std::lock_guard lock(mutex);
   prepare();
   RandomKey key = state;
-  ++state.counter;
+  state.counter += static_cast<uint64_t>(count);
   return key;
 }
 

@@ -8,6 +8,8 @@
 namespace twibil {
 
 RandomKey next_random_key();
+/// The first of `count` keys in a row, for a graph that runs many operators at once.
+RandomKey next_random_keys(int count);
 void seed_random(uint64_t seed);
 /// For checkpoints: where the stream stands.
 RandomKey random_state();

@@ -10,6 +10,19 @@
 
 namespace twibil {
 
+int formula_params(const OpDef& op, const void* attrs, Scalar* params) {
+  int n = 0;
+  for (const Field& f : op.attrs.span()) {
+    if (n == op.program->param_count) break;
+    if (f.kind == AttrKind::scalar) params[n++] = attr_at<Scalar>(attrs, f);
+    else if (f.kind == AttrKind::real) params[n++] = Scalar(attr_at<double>(attrs, f));
+    else if (f.kind == AttrKind::integer) params[n++] = Scalar(attr_at<int64_t>(attrs, f));
+    else if (f.kind == AttrKind::maybe_scalar && attr_at<Maybe<Scalar>>(attrs, f))
+      params[n++] = *attr_at<Maybe<Scalar>>(attrs, f);
+  }
+  return n;
+}
+
 namespace {
 
 struct Scratch {  // row-major copies of strided inputs, for kernels that want them so
@@ -58,20 +71,6 @@ Buffer copied(const Value& v, DType to, std::vector<Scratch>& scratch) {
   return b;
 }
 
-// Parameters of a formula are the operator's numeric attributes, in order.
-int collect_params(const OpDef& op, const void* attrs, Scalar* params) {
-  int n = 0;
-  for (const Field& f : op.attrs.span()) {
-    if (n == op.program->param_count) break;
-    if (f.kind == AttrKind::scalar) params[n++] = attr_at<Scalar>(attrs, f);
-    else if (f.kind == AttrKind::real) params[n++] = Scalar(attr_at<double>(attrs, f));
-    else if (f.kind == AttrKind::integer) params[n++] = Scalar(attr_at<int64_t>(attrs, f));
-    else if (f.kind == AttrKind::maybe_scalar && attr_at<Maybe<Scalar>>(attrs, f))
-      params[n++] = *attr_at<Maybe<Scalar>>(attrs, f);
-  }
-  return n;
-}
-
 void run_pointwise(Launch& l) {
   const Program& p = *l.op.program;
   Value& out = *l.out[0];
@@ -87,7 +86,7 @@ void run_pointwise(Launch& l) {
     operands[i] = {x.data, strides[i], x.dtype()};
   }
   Scalar params[kMaxParams];
-  int n = collect_params(l.op, l.attrs, params);
+  int n = formula_params(l.op, l.attrs, params);
   kernels::MutableOperand to{out.data, out.has(kStrided) ? out.strides : nullptr, out.dtype()};
   kernels::run_program(p, l.work, {operands, p.input_count}, {params, static_cast<size_t>(n)}, to, out.shape());
 }

@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiled.h"
+
+#include <memory>
+
+#include "convert.h"
+#include "ir/modes.h"
+#include "runtime/compiled_graph.h"
+#include "runtime/symbol_tracer.h"
+#include "symbol.h"
+
+namespace twibil::python {
+
+namespace {
+
+// ---- a compiled graph ----
+
+struct CompiledObject {
+  PyObject_HEAD std::shared_ptr<CompiledGraph>* graph;
+};
+extern PyTypeObject CompiledType;
+CompiledGraph& graph_of(PyObject* o) { return **reinterpret_cast<CompiledObject*>(o)->graph; }
+
+void compiled_dealloc(PyObject* o) {
+  delete reinterpret_cast<CompiledObject*>(o)->graph;
+  Py_TYPE(o)->tp_free(o);
+}
+PyObject* wrap_compiled(std::shared_ptr<CompiledGraph> g) {
+  PyObject* o = checked(CompiledType.tp_alloc(&CompiledType, 0));
+  reinterpret_cast<CompiledObject*>(o)->graph = new std::shared_ptr<CompiledGraph>(std::move(g));
+  return o;
+}
+
+std::vector<std::string> strings(PyObject* sequence) {
+  std::vector<std::string> list;
+  Ref items(checked(PySequence_Tuple(sequence)));
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.get()); ++i)
+    list.emplace_back(utf8(PyTuple_GET_ITEM(items.get(), i)));
+  return list;
+}
+
+/// compile(symbol, names of inputs in order, without=(), donate=()): names that the symbol does not use are refused.
+PyObject* compile_symbol(PyObject*, PyObject* args) {
+  PyObject *symbol, *names, *without, *donate;
+  if (!PyArg_ParseTuple(args, "O!OOO", &SymbolType, &symbol, &names, &without, &donate)) return nullptr;
+  return guarded([&] {
+    const auto& heads = heads_of(symbol);
+    std::unordered_map<SymbolNode*, SymbolNodePtr> owner;
+    for (const SymbolRef& h : heads) owner[h.node.get()] = h.node;
+    for (SymbolNode* n : reachable(heads))
+      for (const SymbolRef& r : n->in)
+        if (r) owner[r.node.get()] = r.node;
+    std::vector<SymbolNode*> variables = variables_of(heads);
+    std::vector<SymbolNodePtr> inputs;
+    for (const std::string& name : strings(names)) {
+      SymbolNodePtr found;
+      for (SymbolNode* v : variables)
+        if (v->name == name) {
+          TW_CHECK(!found, value, "compile: two variables are called ", name, "; give them different names");
+          found = owner[v];
+        }
+      TW_CHECK(found, value, "compile: the symbol has no variable ", name);
+      inputs.push_back(std::move(found));
+    }
+    for (SymbolNode* n : reachable(heads))
+      if (n->kind == SymbolNode::Kind::captured) inputs.push_back(owner[n]);
+    CompileOptions options{strings(without), std::vector<bool>(inputs.size())};
+    for (const std::string& d : strings(donate)) {
+      bool known = false;
+      for (size_t i = 0; i < inputs.size(); ++i)
+        if (inputs[i]->name == d) options.donate[i] = known = true;
+      TW_CHECK(known, value, "compile: donate names ", d, ", which is no variable of the symbol");
+    }
+    return wrap_compiled(
+        std::make_shared<CompiledGraph>(heads, std::vector<SymbolRef>(), std::move(inputs), std::move(options)));
+  });
+}
+
+PyObject* results(std::vector<Val> y) {
+  Ref list(checked(PyList_New(static_cast<Py_ssize_t>(y.size()))));
+  for (size_t k = 0; k < y.size(); ++k) PyList_SET_ITEM(list.get(), static_cast<Py_ssize_t>(k), wrap(std::move(y[k])));
+  return list.leak();
+}
+
+/// Arguments of Python, then the captured arrays as they are now.
+std::vector<Val> arguments(const CompiledGraph& g, PyObject* const* args, Py_ssize_t n) {
+  std::vector<Val> list;
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    Val v = require_operand(args[i], "a compiled graph", g.inputs()[static_cast<size_t>(i)]->name.c_str());
+    if (v->has(kWeak)) v = to_array(args[i], {});  // a Python number is an array without dimensions here
+    list.push_back(std::move(v));
+  }
+  for (size_t i = list.size(); i < g.inputs().size(); ++i) list.push_back(g.inputs()[i]->value);
+  return list;
+}
+
+PyObject* compiled_call(PyObject* o, PyObject* const* args, Py_ssize_t n) {
+  return guarded([&] {
+    CompiledGraph& g = graph_of(o);
+    TW_CHECK(static_cast<size_t>(n) <= g.inputs().size(), type, "the compiled graph takes ", g.inputs().size(),
+             " arrays; got ", static_cast<int64_t>(n));
+    return results(g.call(arguments(g, args, n)));
+  });
+}
+PyObject* compiled_interpret(PyObject* o, PyObject* const* args, Py_ssize_t n) {
+  return guarded([&] {
+    CompiledGraph& g = graph_of(o);
+    TW_CHECK(static_cast<size_t>(n) <= g.inputs().size(), type, "the compiled graph takes ", g.inputs().size(),
+             " arrays; got ", static_cast<int64_t>(n));
+    return results(g.interpret(arguments(g, args, n)));
+  });
+}
+
+void put(PyObject* dict, const char* key, PyObject* owned) {
+  Ref value(checked(owned));
+  checked(PyDict_SetItemString(dict, key, value.get()));
+}
+PyObject* number(int64_t n) { return checked(PyLong_FromLongLong(n)); }
+PyObject* string(std::string_view s) {
+  return checked(PyUnicode_FromStringAndSize(s.data(), static_cast<Py_ssize_t>(s.size())));
+}
+
+/// report(signatures [(shape, dtype)], training, wants [bool]): what compiling did, as a dictionary.
+PyObject* compiled_report(PyObject* o, PyObject* args) {
+  PyObject *given, *wants;
+  int training;
+  if (!PyArg_ParseTuple(args, "O!pO!", &PyList_Type, &given, &training, &PyList_Type, &wants)) return nullptr;
+  return guarded([&] {
+    CompiledGraph& g = graph_of(o);
+    std::vector<Sig> sigs;
+    std::vector<bool> wanted;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(given); ++i) {
+      PyObject* pair = PyList_GET_ITEM(given, i);
+      Sig s;
+      for (int64_t d : to_int_list(PyTuple_GetItem(pair, 0), "shape")) s.shape.push_back(d);
+      s.dtype = to_dtype(PyTuple_GetItem(pair, 1));
+      sigs.push_back(s);
+    }
+    for (size_t i = sigs.size(); i < g.inputs().size(); ++i) sigs.push_back(g.inputs()[i]->value->sig());
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(wants); ++i) wanted.push_back(is_true(PyList_GET_ITEM(wants, i)));
+    auto compiled = g.compile(sigs, training != 0, wanted, true);
+    const Executable& e = *compiled->executable;
+    const passes::MemoryPlan& plan = e.plan();
+    Ref d(checked(PyDict_New())), passes_list(checked(PyList_New(0))), buffers(checked(PyList_New(0))),
+        nodes(checked(PyList_New(0)));
+    put(d.get(), "planned_bytes", number(plan.planned_bytes()));
+    put(d.get(), "lower_bound_bytes", number(plan.lower_bound_bytes()));
+    put(d.get(), "arena_bytes", number(plan.arena_bytes));
+    put(d.get(), "arena_lower_bound_bytes", number(plan.lower_bound));
+    put(d.get(), "num_kernels", number(e.steps()));
+    put(d.get(), "before", string(compiled->report.before));
+    put(d.get(), "after", string(compiled->report.after));
+    put(d.get(), "lower_seconds", checked(PyFloat_FromDouble(compiled->lower_seconds)));
+    for (const passes::PassReport& p : compiled->report.passes) {
+      Ref item(checked(Py_BuildValue("(sdii)", p.name.c_str(), p.seconds, p.nodes_before, p.nodes_after)));
+      checked(PyList_Append(passes_list.get(), item.get()));
+    }
+    for (const passes::PlannedBuffer& b : plan.buffers) {
+      Ref item(checked(Py_BuildValue("(LLiii)", static_cast<long long>(b.bytes), static_cast<long long>(b.offset),
+                                     b.first, b.last, b.value.node)));
+      checked(PyList_Append(buffers.get(), item.get()));
+    }
+    for (int i = 0; i < e.steps(); ++i) {
+      const GraphNode& n = e.node_of_step(i);
+      Ref out(checked(PyList_New(0)));
+      for (const Sig& s : n.out) {
+        Ref text_of(string(text(s)));
+        checked(PyList_Append(out.get(), text_of.get()));
+      }
+      Ref item(checked(
+          Py_BuildValue("(issOs)", e.node_index_of_step(i), n.op_name(), n.name.c_str(), out.get(), n.site.c_str())));
+      checked(PyList_Append(nodes.get(), item.get()));
+    }
+    put(d.get(), "passes", passes_list.leak());
+    put(d.get(), "buffers", buffers.leak());
+    put(d.get(), "kernels", nodes.leak());
+    return d.leak();
+  });
+}
+PyObject* compilations(PyObject* o, void*) { return PyLong_FromLong(graph_of(o).compilations()); }
+PyObject* captured(PyObject* o, PyObject*) {
+  return guarded([&] {
+    Ref list(checked(PyList_New(0)));
+    for (const SymbolNodePtr& n : graph_of(o).inputs()) {
+      if (n->kind != SymbolNode::Kind::captured) continue;
+      Ref array(wrap(n->value));
+      checked(PyList_Append(list.get(), array.get()));
+    }
+    return list.leak();
+  });
+}
+PyObject* symbol_of_compiled(PyObject* o, PyObject*) {
+  return guarded([&] { return wrap_symbol(graph_of(o).heads()); });
+}
+/// name_captured(i, name): in place of "captured3".
+PyObject* name_captured(PyObject* o, PyObject* args) {
+  int index;
+  const char* name;
+  if (!PyArg_ParseTuple(args, "is", &index, &name)) return nullptr;
+  return guarded([&] {
+    int i = 0;
+    for (const SymbolNodePtr& n : graph_of(o).inputs())
+      if (n->kind == SymbolNode::Kind::captured && i++ == index) n->name = name;
+    Py_RETURN_NONE;
+  });
+}
+/// replace_captured(i, array): read from now on in place of the one that was captured.
+PyObject* replace_captured(PyObject* o, PyObject* args) {
+  int index;
+  PyObject* array;
+  if (!PyArg_ParseTuple(args, "iO!", &index, &ArrayType, &array)) return nullptr;
+  return guarded([&] {
+    int i = 0;
+    for (const SymbolNodePtr& n : graph_of(o).inputs())
+      if (n->kind == SymbolNode::Kind::captured && i++ == index) n->value = Val::share(value_of(array));
+    Py_RETURN_NONE;
+  });
+}
+
+PyMethodDef compiled_methods[] = {
+    {"call", as_method(compiled_call), METH_FASTCALL, "Runs on arrays in the order of the inputs; a list of arrays."},
+    {"interpret", as_method(compiled_interpret), METH_FASTCALL, "Runs one operator after the other, without a plan."},
+    {"report", compiled_report, METH_VARARGS, "What compiling for a signature did."},
+    {"captured", captured, METH_NOARGS, "Arrays of the outside that the graph reads."},
+    {"name_captured", name_captured, METH_VARARGS, nullptr},
+    {"replace_captured", replace_captured, METH_VARARGS, nullptr},
+    {"symbol", symbol_of_compiled, METH_NOARGS, "The graph as a symbol."},
+    {},
+};
+PyGetSetDef compiled_properties[] = {
+    {"compilations", compilations, nullptr, "How many signatures were compiled.", nullptr},
+    {},
+};
+PyTypeObject CompiledType = {
+    .ob_base = PyVarObject_HEAD_INIT(nullptr, 0).tp_name = "twibil._core.Compiled",
+    .tp_basicsize = sizeof(CompiledObject),
+    .tp_dealloc = compiled_dealloc,
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_methods = compiled_methods,
+    .tp_getset = compiled_properties,
+};
+
+// ---- a trace ----
+
+struct TraceObject {
+  PyObject_HEAD SymbolTracer* tracer;
+  Tracer* before;
+  bool running;
+};
+
+void trace_dealloc(PyObject* o) {
+  auto* t = reinterpret_cast<TraceObject*>(o);
+  if (t->running && tracer == t->tracer) tracer = t->before;
+  delete t->tracer;
+  Py_TYPE(o)->tp_free(o);
+}
+PyObject* trace_enter(PyObject* o, PyObject*) {
+  auto* t = reinterpret_cast<TraceObject*>(o);
+  t->before = std::exchange(tracer, t->tracer);
+  t->running = true;
+  return Py_NewRef(o);
+}
+PyObject* trace_exit(PyObject* o, PyObject* const*, Py_ssize_t) {
+  auto* t = reinterpret_cast<TraceObject*>(o);
+  if (t->running) tracer = t->before;
+  t->running = false;
+  Py_RETURN_NONE;
+}
+/// input(name, array): a traced array like it.
+PyObject* trace_input(PyObject* o, PyObject* args) {
+  const char* name;
+  PyObject* like;
+  if (!PyArg_ParseTuple(args, "sO!", &name, &ArrayType, &like)) return nullptr;
+  return guarded([&] {
+    Value& v = *value_of(like);
+    return wrap(reinterpret_cast<TraceObject*>(o)->tracer->input(name, {Shape(v.shape()), v.dtype()}));
+  });
+}
+/// finish([outputs], without, donate): the compiled graph. Outputs are traced arrays or arrays of the outside.
+PyObject* trace_finish(PyObject* o, PyObject* args) {
+  PyObject *outputs, *without, *donate;
+  if (!PyArg_ParseTuple(args, "O!OO", &PyList_Type, &outputs, &without, &donate)) return nullptr;
+  return guarded([&] {
+    SymbolTracer& t = *reinterpret_cast<TraceObject*>(o)->tracer;
+    TraceScope scope(&t);
+    std::vector<SymbolRef> heads;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(outputs); ++i) {
+      Val v = require_operand(PyList_GET_ITEM(outputs, i), "jit", "an output");
+      heads.push_back(t.ref(edge_of(*v)));
+    }
+    std::vector<SymbolNodePtr> inputs = t.inputs();
+    std::vector<SymbolNodePtr> more = t.captured();
+    inputs.insert(inputs.end(), more.begin(), more.end());
+    CompileOptions options{strings(without), std::vector<bool>(inputs.size())};
+    for (const std::string& d : strings(donate))
+      for (size_t i = 0; i < inputs.size(); ++i)
+        if (inputs[i]->name == d) options.donate[i] = true;
+    return wrap_compiled(std::make_shared<CompiledGraph>(std::move(heads), t.effects(), std::move(inputs), options));
+  });
+}
+PyObject* trace_new(PyTypeObject* type, PyObject*, PyObject*) {
+  return guarded([&] {
+    PyObject* o = checked(type->tp_alloc(type, 0));
+    reinterpret_cast<TraceObject*>(o)->tracer = new SymbolTracer;
+    return o;
+  });
+}
+PyMethodDef trace_methods[] = {
+    {"__enter__", trace_enter, METH_NOARGS, nullptr},
+    {"__exit__", as_method(trace_exit), METH_FASTCALL, nullptr},
+    {"input", trace_input, METH_VARARGS, nullptr},
+    {"finish", trace_finish, METH_VARARGS, nullptr},
+    {},
+};
+PyTypeObject TraceType = {
+    .ob_base = PyVarObject_HEAD_INIT(nullptr, 0).tp_name = "twibil._core.Trace",
+    .tp_basicsize = sizeof(TraceObject),
+    .tp_dealloc = trace_dealloc,
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_methods = trace_methods,
+    .tp_new = trace_new,
+};
+
+PyObject* is_tracing(PyObject*, PyObject*) { return PyBool_FromLong(tracer != nullptr); }
+PyObject* is_traced(PyObject*, PyObject* o) { return PyBool_FromLong(is_array(o) && value_of(o)->has(kTraced)); }
+PyObject* list_passes(PyObject*, PyObject*) {
+  return guarded([] {
+    Ref list(checked(PyList_New(0)));
+    for (const passes::Pass& p : passes::pipeline()) {
+      Ref item(checked(Py_BuildValue("(ssi)", p.name, p.summary, static_cast<int>(p.needed))));
+      checked(PyList_Append(list.get(), item.get()));
+    }
+    return list.leak();
+  });
+}
+
+PyMethodDef functions[] = {
+    {"compile", compile_symbol, METH_VARARGS, "compile(symbol, names, without, donate): a compiled graph."},
+    {"passes", list_passes, METH_NOARGS, "The compiler's passes in their order: (name, summary, needed)."},
+    {"is_tracing", is_tracing, METH_NOARGS, "Whether a function is being traced on this thread."},
+    {"is_traced", is_traced, METH_O, "Whether an array is one of a trace, without elements."},
+    {},
+};
+
+}  // namespace
+
+void add_compiled(PyObject* module) {
+  checked(PyType_Ready(&CompiledType));
+  checked(PyType_Ready(&TraceType));
+  checked(PyModule_AddObjectRef(module, "Compiled", reinterpret_cast<PyObject*>(&CompiledType)));
+  checked(PyModule_AddObjectRef(module, "Trace", reinterpret_cast<PyObject*>(&TraceType)));
+  checked(PyModule_AddFunctions(module, functions));
+}
+
+}  // namespace twibil::python

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`compile`: a symbol as a function on arrays."""
+from __future__ import annotations
+
+from .. import _core
+from ..base import did_you_mean
+from .symbol import Group, Symbol
+
+
+class CompiledFunction:
+    """A symbol as a function, called by the names of its variables or by position; see `compile`."""
+
+    def __init__(self, symbol, names, single, without, donate):
+        self.symbol, self.names, self._single = symbol, names, single
+        self._compiled = _core.compile(symbol, names, without, donate)
+        self._last = None
+
+    def __call__(self, *args, **kwargs):
+        """Arrays, or what can become one, in the order of `names` or by name. Inside `autograd.record()` the result
+        is on the tape."""
+        arrays = self._arguments(args, kwargs)
+        self._last = [(a.shape, a.dtype) for a in arrays]
+        out = self._compiled.call(*arrays)
+        return out[0] if self._single else out
+
+    def _arguments(self, args, kwargs):
+        if len(args) > len(self.names):
+            raise TypeError(f"the compiled function takes {len(self.names)} arrays ({', '.join(self.names)}); got "
+                            f"{len(args)}")
+        given = dict(zip(self.names, args))
+        for key, value in kwargs.items():
+            if key not in self.names:
+                raise TypeError(f"the compiled function has no argument {key!r}{did_you_mean(key, self.names)}")
+            if key in given:
+                raise TypeError(f"the compiled function got argument {key!r} twice")
+            given[key] = value
+        missing = [n for n in self.names if n not in given]
+        if missing:
+            raise TypeError(f"the compiled function needs {', '.join(missing)}")
+        arrays = []
+        for name in self.names:
+            value = given[name]
+            dtype = getattr(value, "dtype", None)
+            arrays.append(value if isinstance(value, _core.ndarray) else _core.array(value, dtype=dtype))
+        return arrays
+
+    def _report(self):
+        if self._last is None:
+            raise RuntimeError("the function was not called yet, so its shapes are not known; call it first")
+        return self._compiled.report(self._last, False, [])
+
+    @property
+    def planned_bytes(self) -> int:
+        """Bytes of inputs, outputs and intermediate values of the last call's plan."""
+        return self._report()["planned_bytes"]
+
+    @property
+    def lower_bound_bytes(self) -> int:
+        """What no plan can go below: the largest sum of values that live at once."""
+        return self._report()["lower_bound_bytes"]
+
+    @property
+    def num_kernels(self) -> int:
+        """How many kernels one call runs."""
+        return self._report()["num_kernels"]
+
+
+def compile(symbol, without=(), donate=()):
+    """A function of the symbol's variables. symbol: a Symbol, or a list of them (then the result is a list).
+
+    donate: names of variables whose arrays may be overwritten, so that the result needs no memory of its own.
+    without: names of compiler passes to leave out ('everything' for every one); see `passes()`."""
+    single = isinstance(symbol, Symbol) and len(symbol) == 1
+    if not isinstance(symbol, Symbol):
+        if not isinstance(symbol, (list, tuple)) or not all(isinstance(s, Symbol) for s in symbol):
+            raise TypeError(f"compile: a Symbol or a list of them is needed; got {type(symbol).__name__}")
+        symbol = Group(symbol)
+    return CompiledFunction(symbol, symbol.list_inputs(), single, tuple(without), tuple(donate))

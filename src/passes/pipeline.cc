@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "passes/pipeline.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "passes/merge_equal.h"
+#include "passes/remove_dead.h"
+#include "passes/settle_inputs.h"
+#include "passes/verify.h"
+
+namespace twibil::passes {
+
+static constexpr Pass kPasses[] = {
+    {"remove_dead", "removes what no result needs", remove_dead},
+    {"merge_equal", "computes equal values once", merge_equal},
+    {"settle_inputs", "writes out the casts and copies that kernels need", settle_inputs, true},
+    {"remove_dead", "removes what no result needs", remove_dead},
+};
+
+std::span<const Pass> pipeline() { return kPasses; }
+
+static bool left_out(const Pass& p, const PipelineOptions& o) {
+  return !p.needed && std::ranges::any_of(o.without, [&](const std::string& s) { return s == p.name || s == "everything"; });
+}
+
+static double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+MemoryPlan run_pipeline(Graph& g, const PipelineOptions& options, PipelineReport* report) {
+  for (const std::string& name : options.without)
+    TW_CHECK(name == "everything" || name == "plan_memory" ||
+                 std::ranges::any_of(kPasses, [&](const Pass& p) { return name == p.name && !p.needed; }),
+             value, "compile: there is no pass ", name, " that can be left out");
+  auto timed = [&](const char* name, auto&& work) {
+    PassReport r{name, now(), static_cast<int>(g.nodes.size()), 0};
+    work();
+    r.seconds = now() - r.seconds;
+    r.nodes_after = static_cast<int>(g.nodes.size());
+    if (report) report->passes.push_back(r);
+  };
+  if (report && report->explain) report->before = print(g);
+  if (options.verify) verify(g, "lower");
+  for (const Pass& p : kPasses) {
+    if (left_out(p, options)) continue;
+    timed(p.name, [&] { p.run(g); });
+    if (options.verify) verify(g, p.name);
+  }
+  MemoryPlan plan;
+  MemoryOptions memory = options.memory;
+  if (left_out({"plan_memory", "", nullptr}, options)) memory.in_place = memory.share = false;
+  timed("plan_memory", [&] { plan = plan_memory(g, memory); });
+  if (report && report->explain) report->after = print(g);
+  return plan;
+}
+
+}  // namespace twibil::passes

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// The order of the passes. Each is timed, can be left out by its name, and is verified.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "passes/plan_memory.h"
+
+namespace twibil::passes {
+
+struct Pass {
+  const char* name;
+  const char* summary;
+  void (*run)(Graph&);
+  bool needed = false;  // the executable cannot do without
+};
+/// In their order.
+std::span<const Pass> pipeline();
+
+struct PipelineOptions {
+  std::vector<std::string> without;  // names of passes that are left out; "everything" for every one that may be
+  MemoryOptions memory;
+  bool verify = true;
+};
+struct PassReport {
+  std::string name;
+  double seconds = 0;
+  int nodes_before = 0, nodes_after = 0;
+};
+struct PipelineReport {
+  std::vector<PassReport> passes;
+  std::string before, after;  // the graph, printed; filled when `explain` is asked for
+  bool explain = false;
+};
+MemoryPlan run_pipeline(Graph& g, const PipelineOptions& options, PipelineReport* report = nullptr);
+
+}  // namespace twibil::passes

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "passes/settle_inputs.h"
+
+#include <cstring>
+#include <unordered_map>
+
+#include "ir/registry.h"
+#include "passes/rewrite.h"
+#include "passes/views.h"
+
+namespace twibil::passes {
+
+namespace {
+
+struct CastAttrs {  // the attributes of the operator with the cast role begin so
+  DType dtype;
+};
+
+GraphNode copy_of(Edge from, const Sig& sig) {
+  GraphNode n;
+  n.op = &op_with_role(Role::copy);
+  n.in = {from};
+  n.out = {Sig{sig.shape, sig.dtype}};
+  n.work = work_dtype(sig.dtype);
+  return n;
+}
+GraphNode cast_of(Edge from, const Sig& sig, DType to) {
+  GraphNode n;
+  n.op = &op_with_role(Role::cast);
+  TW_ASSERT(n.op->attrs.size == sizeof(CastAttrs));
+  n.in = {from};
+  n.out = {Sig{sig.shape, to}};
+  n.attrs.resize(sizeof(CastAttrs));
+  CastAttrs a{to};
+  std::memcpy(n.attrs.data(), &a, sizeof a);
+  return n;
+}
+
+bool is_updated(const GraphNode& n, size_t input) {
+  for (int k = 0; k < static_cast<int>(n.out.size()); ++k)
+    if (updated_input(n, k) == static_cast<int>(input)) return true;
+  return false;
+}
+
+/// An update of a value of which older states are read later: those readers get a copy made before.
+void keep_old_states(Graph& g) {
+  std::vector<View> views = find_views(g);
+  std::unordered_map<int64_t, size_t> last_read;  // of each value, by readers of it or of its views
+  auto key = [](Edge e) { return static_cast<int64_t>(e.node) << 8 | e.output; };
+  for (size_t i = 0; i < g.nodes.size(); ++i)
+    for (Edge e : g.nodes[i].in)
+      if (e.present()) last_read[key(e)] = i, last_read[key(root_of(views, e))] = i;
+  for (Edge e : g.outputs)
+    if (e.present()) last_read[key(e)] = last_read[key(root_of(views, e))] = g.nodes.size();
+  bool any = false;
+  for (size_t i = 0; i < g.nodes.size(); ++i)
+    for (int k = 0; k < static_cast<int>(g.nodes[i].out.size()); ++k)
+      if (int u = updated_input(g.nodes[i], k); u >= 0) {
+        Edge e = g.nodes[i].in[static_cast<size_t>(u)];
+        any |= e.present() && last_read[key(root_of(views, e))] > i;
+      }
+  if (!any) return;
+  Rewrite r(g);
+  for (size_t i = 0; i < r.old().nodes.size(); ++i) {
+    r.at(i);
+    const GraphNode& n = r.old().nodes[i];
+    std::vector<std::pair<Edge, Edge>> moves;
+    for (int k = 0; k < static_cast<int>(n.out.size()); ++k) {
+      int u = updated_input(n, k);
+      if (u < 0 || !n.in[static_cast<size_t>(u)].present()) continue;
+      Edge root = root_of(views, n.in[static_cast<size_t>(u)]);
+      // The value itself and its views, each where something reads it later.
+      for (size_t j = 0; j < i; ++j) {
+        for (int32_t o = 0; o < static_cast<int32_t>(r.old().nodes[j].out.size()); ++o) {
+          Edge e{static_cast<int32_t>(j), o};
+          auto found = last_read.find(key(e));
+          if (root_of(views, e) != root || found == last_read.end() || found->second <= i) continue;
+          moves.push_back({e, {r.made().add(copy_of(r(e), r.old().sig(e))), 0}});
+        }
+      }
+    }
+    r.keep(i);
+    for (auto& [from, to] : moves) r.redirect(from, to);
+  }
+  g = r.finish();
+}
+
+class Settle {
+ public:
+  explicit Settle(Graph& g) : r_(g), views_(find_views(r_.old())) {}
+
+  Graph run() {
+    const Graph& old = r_.old();
+    for (size_t i = 0; i < old.nodes.size(); ++i) {
+      if (static_cast<int>(i) == old.forward_nodes) settle_outputs(0, old.forward_outputs);
+      r_.at(i);
+      node(i);
+    }
+    if (old.forward_nodes == static_cast<int>(old.nodes.size())) settle_outputs(0, old.forward_outputs);
+    if (old.forward_nodes < 0) settle_outputs(0, static_cast<int>(old.outputs.size()));
+    else settle_outputs(old.forward_outputs, static_cast<int>(old.outputs.size()));
+    Graph g = r_.finish();
+    for (auto& [k, e] : outputs_) g.outputs[static_cast<size_t>(k)] = e;
+    return g;
+  }
+
+ private:
+  void node(size_t i) {
+    GraphNode n = r_.old().nodes[i];
+    bool plain = n.kind == GraphNode::Kind::call && !n.op->pointwise() && !is_view(views_, i);
+    for (size_t k = 0; k < n.in.size(); ++k) {
+      Edge from = n.in[k];
+      if (!from.present()) continue;
+      n.in[k] = r_(from);
+      const Sig& sig = r_.old().sig(from);
+      bool shape_only = r_.old().at(from.node).kind == GraphNode::Kind::shape;
+      if (!plain || shape_only || is_updated(n, k)) continue;
+      if (n.op->same_dtype && sig.dtype != n.out[0].dtype) {
+        n.in[k] = {r_.made().add(cast_of(n.in[k], sig, n.out[0].dtype)), 0};
+      } else if (!n.op->strided && from.output == 0 && !views_[static_cast<size_t>(from.node)].row_major) {
+        n.in[k] = rows_of(from, sig);
+      }
+    }
+    r_.keep(i, std::move(n));
+  }
+  /// One row-major copy serves all readers.
+  Edge rows_of(Edge from, const Sig& sig) {
+    auto [it, fresh] = copies_.try_emplace(from.node);
+    if (fresh) it->second = {r_.made().add(copy_of(r_(from), sig)), 0};
+    return it->second;
+  }
+  /// Outputs first to last - 1 get memory of their own; in a graph with a backward part that part reads none of them.
+  void settle_outputs(int first, int last) {
+    const Graph& old = r_.old();
+    for (int k = first; k < last; ++k) {
+      Edge e = old.outputs[static_cast<size_t>(k)];
+      if (!e.present()) continue;
+      const GraphNode& n = old.at(e.node);
+      bool own = !n.is_input() && updated_input(n, e.output) < 0 && !is_view(views_, static_cast<size_t>(e.node)) &&
+                 !taken(e) && !(k < old.forward_outputs && read_backwards(e)) && !updated_later(e);
+      if (own) {
+        given_.push_back(e);
+        continue;
+      }
+      outputs_.push_back({k, {r_.made().add(copy_of(r_(e), old.sig(e))), 0}});
+    }
+  }
+  bool taken(Edge e) const { return std::ranges::find(given_, e) != given_.end(); }
+  bool updated_later(Edge e) const {
+    for (const GraphNode& n : r_.old().nodes)
+      for (int k = 0; k < static_cast<int>(n.out.size()); ++k)
+        if (int u = updated_input(n, k);
+            u >= 0 && n.in[static_cast<size_t>(u)].present() && root_of(views_, n.in[static_cast<size_t>(u)]) == e)
+          return true;
+    return false;
+  }
+  bool read_backwards(Edge e) const {
+    const Graph& old = r_.old();
+    if (old.forward_nodes < 0) return false;
+    for (size_t i = static_cast<size_t>(old.forward_nodes); i < old.nodes.size(); ++i)
+      for (Edge in : old.nodes[i].in)
+        if (in.present() && old.at(in.node).kind != GraphNode::Kind::shape && root_of(views_, in) == e) return true;
+    return false;
+  }
+
+  Rewrite r_;
+  std::vector<View> views_;
+  std::unordered_map<int32_t, Edge> copies_;
+  std::vector<Edge> given_;
+  std::vector<std::pair<int, Edge>> outputs_;
+};
+
+}  // namespace
+
+void settle_inputs(Graph& g) {
+  keep_old_states(g);
+  g = Settle(g).run();
+}
+
+}  // namespace twibil::passes

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/compiled_graph.h"
+
+#include <chrono>
+
+#include "engine/engine.h"
+#include "ir/apply.h"
+#include "ir/modes.h"
+#include "ir/registry.h"
+#include "ir/trace.h"
+#include "runtime/backward.h"
+#include "runtime/eager.h"
+#include "runtime/launch.h"
+#include "runtime/random_state.h"
+
+namespace twibil {
+
+namespace {
+
+using CompiledPtr = std::shared_ptr<const CompiledGraph::Compiled>;
+constexpr double kInlineWork = 1 << 18;  // elements: below it a queue costs more than it gives
+
+Val copied(const Val& v) {
+  ModeScope quiet(false, modes.training);
+  return apply(op_with_role(Role::copy), {v});
+}
+
+/// Everything that one run touches; held until it is done.
+struct RunState {
+  CompiledPtr compiled;
+  Executable::Frame frame;
+  std::vector<Val> arguments;  // as the kernels see them: row-major
+  std::vector<Val> outputs;    // of the part that runs; null: not computed now
+  Val arena;
+};
+
+void set_bases(RunState& s) {
+  const Executable& e = *s.compiled->executable;
+  s.frame.bases.assign(e.base_count(), nullptr);
+  if (s.arena) s.frame.bases[0] = s.arena->data;
+  for (size_t i = 0; i < s.arguments.size(); ++i)
+    if (s.arguments[i]) s.frame.bases[1 + i] = s.arguments[i]->data;
+  for (size_t k = 0; k < s.outputs.size(); ++k)
+    if (s.outputs[k]) s.frame.bases[1 + e.graph().arguments.size() + k] = s.outputs[k]->data;
+}
+
+class RunTask final : public engine::Task {
+ public:
+  RunTask(RunState s, Executable::Part part) : engine::Task("a compiled graph"), state_(std::move(s)), part_(part) {
+    for (const Val& v : state_.outputs)
+      if (v) bytes += v->size() * size_of(v->dtype());
+    if (state_.arena) bytes += state_.arena->size();
+  }
+  void run() override { state_.compiled->executable->run(state_.frame, part_); }
+
+ private:
+  RunState state_;
+  Executable::Part part_;
+};
+
+/// Runs a part now, when it is small and everything is ready, else queues it.
+void start(RunState s, Executable::Part part) {
+  const Executable& e = *s.compiled->executable;
+  auto written = [&](size_t i) { return part != Executable::Part::backward && e.updates(i); };
+  bool now = true;
+  for (size_t i = 0; i < s.arguments.size(); ++i) {
+    if (!s.arguments[i]) continue;
+    engine::Variable* state = state_of(*s.arguments[i]);
+    now &= written(i) ? engine::idle(state) : engine::ready_to_read(state);
+  }
+  if (s.arena) now &= engine::idle(state_of(*s.arena));
+  if (!e.any_thread() && !now) {
+    for (size_t i = 0; i < s.arguments.size(); ++i)
+      if (s.arguments[i]) written(i) ? wait_to_write(*s.arguments[i]) : wait_to_read(*s.arguments[i]);
+    if (s.arena) wait_to_write(*s.arena);
+    now = true;
+  }
+  bool small = e.work(part) <= kInlineWork || !e.any_thread() || engine::engine_kind() == engine::Kind::naive;
+  if (now && small) return e.run(s.frame, part);
+  std::vector<engine::Variable*> reads, writes;
+  for (size_t i = 0; i < s.arguments.size(); ++i) {
+    if (!s.arguments[i]) continue;
+    reads.push_back(make_state(*s.arguments[i]));
+    if (written(i)) writes.push_back(reads.back());
+  }
+  for (const Val& v : s.outputs)
+    if (v) writes.push_back(make_state(*v));
+  if (s.arena) {
+    writes.push_back(make_state(*s.arena));
+    if (part == Executable::Part::backward) reads.push_back(writes.back());
+  }
+  engine::push(std::make_unique<RunTask>(std::move(s), part), reads, writes);
+}
+
+/// Row-major arrays for the kernels; those that are written and are not so are written back after the run.
+struct Arguments {
+  std::vector<Val> rows;
+  std::vector<std::pair<Val, Val>> write_back;  // to, from
+};
+Arguments prepare(const Executable& e, std::span<const Val> given) {
+  Arguments a;
+  for (size_t i = 0; i < given.size(); ++i) {
+    const Val& v = given[i];
+    bool writes = e.updates(i);
+    TW_CHECK(!writes || !v->has(kReadOnly), value, "argument ", e.graph().at(e.graph().arguments[i]).name,
+             " is written by the graph; it is read-only");
+    if (!v->has(kStrided)) {
+      a.rows.push_back(v);
+      continue;
+    }
+    a.rows.push_back(copied(v));
+    if (writes) a.write_back.push_back({v, a.rows.back()});
+  }
+  return a;
+}
+
+Val new_output(const Sig& s) { return Val::adopt(new_value(s.dtype, s.shape)); }
+
+Val new_arena(const Executable& e) {
+  int64_t bytes = e.plan().arena_bytes;
+  int64_t dims[1] = {bytes};
+  return bytes ? Val::adopt(new_value(DType::uint8, dims)) : Val();
+}
+
+/// The backward part as a node of the tape. It owns the arena of the forward part, which holds what gradients read.
+class GraphGradient final : public CustomGradient {
+ public:
+  GraphGradient(std::shared_ptr<CompiledGraph> graph, RunState s, std::span<const Val> given)
+      : graph_(std::move(graph)), state_(std::move(s)), given_(given.begin(), given.end()) {
+    for (const Val& v : given_) versions_.push_back(v->root->version);
+  }
+  const char* name() const override { return "a compiled graph"; }
+
+  Vals backward(std::span<const Val> dy, bool keep) override {
+    if (modes.recording) return again(dy);
+    const Executable& e = *state_.compiled->executable;
+    const Graph& g = e.graph();
+    check_versions();
+    RunState s{state_.compiled, state_.frame, state_.arguments, {}, state_.arena};
+    if (keep && s.arena) s.arena = copied(s.arena);
+    for (size_t k = 0; k < g.head_grads.size(); ++k) {
+      Val d = dy[k];
+      s.arguments[static_cast<size_t>(g.head_grads[k].argument)] = d->has(kStrided) ? copied(d) : d;
+    }
+    s.outputs.resize(g.outputs.size());
+    for (size_t k = static_cast<size_t>(g.forward_outputs); k < g.outputs.size(); ++k)
+      if (g.outputs[k].present()) s.outputs[k] = new_output(g.sig(g.outputs[k]));
+    set_bases(s);
+    Vals dx;
+    for (size_t k = static_cast<size_t>(g.forward_outputs); k < g.outputs.size(); ++k) dx.push_back(s.outputs[k]);
+    start(std::move(s), Executable::Part::backward);
+    return dx;
+  }
+
+ private:
+  void check_versions() const {
+    const Graph& g = state_.compiled->executable->graph();
+    for (size_t i = 0; i < given_.size(); ++i)
+      TW_CHECK(versions_[i] == given_[i]->root->version || !read_backwards(g, g.arguments[i]), runtime,
+               "backward: the gradient of a compiled graph reads its argument ", g.at(g.arguments[i]).name,
+               ", which was overwritten in place after the graph ran. Use a copy, or write before the call");
+  }
+  static bool read_backwards(const Graph& g, int32_t argument) {
+    for (size_t i = static_cast<size_t>(g.forward_nodes); i < g.nodes.size(); ++i)
+      for (Edge e : g.nodes[i].in)
+        if (e.node == argument) return true;
+    return false;
+  }
+  /// Gradients that are recorded themselves: the graph is run once more, call by call, on the tape.
+  Vals again(std::span<const Val> dy) {
+    RandomKey now = random_state();
+    if (state_.compiled->executable->graph().random_keys) set_random_state(state_.frame.key);
+    std::vector<Val> inputs(given_);
+    const Executable& e = *state_.compiled->executable;
+    for (size_t i = 0; i < inputs.size(); ++i)
+      if (e.updates(i)) inputs[i] = copied(inputs[i]);
+    std::vector<Val> y = graph_->interpret(inputs);
+    if (e.graph().random_keys) set_random_state(now);
+    std::vector<Val> heads, dys;
+    for (size_t i = 0; i < e.graph().head_grads.size(); ++i) {
+      heads.push_back(y[static_cast<size_t>(e.graph().head_grads[i].output)]);
+      dys.push_back(dy[i]);
+    }
+    return grad(heads, inputs, dys,
+                {.retain_graph = true, .create_graph = true, .training = modes.training, .allow_unused = true});
+  }
+
+  std::shared_ptr<CompiledGraph> graph_;
+  RunState state_;
+  std::vector<Val> given_;
+  std::vector<uint32_t> versions_;
+};
+
+std::string signature(std::span<const Sig> sigs, bool training, const std::vector<bool>& wants) {
+  std::string s(1, training ? 't' : 'p');
+  for (size_t i = 0; i < sigs.size(); ++i) {
+    s += static_cast<char>(sigs[i].dtype);
+    s += static_cast<char>('0' + sigs[i].rank());
+    s += i < wants.size() && wants[i] ? 'g' : '-';
+    for (int64_t d : sigs[i].shape) s.append(reinterpret_cast<const char*>(&d), sizeof d);
+  }
+  return s;
+}
+
+}  // namespace
+
+CompiledGraph::CompiledGraph(std::vector<SymbolRef> heads, std::vector<SymbolRef> effects,
+                             std::vector<SymbolNodePtr> inputs, CompileOptions options)
+    : heads_(std::move(heads)), effects_(std::move(effects)), inputs_(std::move(inputs)), options_(std::move(options)) {
+  std::vector<SymbolRef> all(heads_);
+  all.insert(all.end(), effects_.begin(), effects_.end());
+  TW_CHECK(!all.empty(), value, "compile: at least one output is needed");
+  for (const SymbolNode* n : reachable(all)) {
+    if (n->kind == SymbolNode::Kind::call) depends_on_data_ |= n->op->data_dependent;
+    if (n->is_input())
+      TW_CHECK(std::ranges::any_of(inputs_, [&](const SymbolNodePtr& i) { return i.get() == n; }), value,
+               "compile: variable ", n->name, " is not among the inputs");
+  }
+}
+
+CompiledPtr CompiledGraph::compile(std::span<const Sig> sigs, bool training, const std::vector<bool>& wants,
+                                   bool explain) {
+  std::string key = signature(sigs, training, wants);
+  std::lock_guard lock(mutex_);
+  auto& place = cache_[key];
+  if (place && (!explain || place->report.explain)) return place;
+  auto made = std::make_shared<Compiled>();
+  auto begin = std::chrono::steady_clock::now();
+  std::vector<Argument> arguments;
+  bool gradients = false;
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    bool wanted = i < wants.size() && wants[i];
+    gradients |= wanted;
+    arguments.push_back({inputs_[i].get(), sigs[i], wanted});
+  }
+  Graph g = lower(heads_, effects_, arguments, {.training = training, .gradients = gradients});
+  made->lower_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  made->report.explain = explain;
+  passes::MemoryPlan plan =
+      passes::run_pipeline(g, {.without = options_.without, .memory = {.donate = options_.donate}}, &made->report);
+  made->executable = std::make_unique<Executable>(std::move(g), std::move(plan));
+  ++compilations_;
+  place = made;
+  return place;
+}
+
+std::vector<Val> CompiledGraph::interpret(std::span<const Val> arguments) const {
+  std::unordered_map<const SymbolNode*, Val> given;
+  for (size_t i = 0; i < inputs_.size(); ++i) given[inputs_[i].get()] = arguments[i];
+  std::vector<SymbolRef> all(heads_);
+  all.insert(all.end(), effects_.begin(), effects_.end());
+  std::vector<Val> results = Interpreter(std::move(given)).run(all);
+  results.resize(heads_.size());
+  return results;
+}
+
+std::vector<Val> CompiledGraph::call(std::span<const Val> arguments) {
+  TW_CHECK(arguments.size() == inputs_.size(), type, "the graph takes ", inputs_.size(), " arrays; got ",
+           arguments.size());
+  std::vector<Sig> sigs;
+  std::vector<bool> wants;
+  bool traced = false, gradients = false;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    TW_CHECK(arguments[i], value, "input ", inputs_[i]->name, " is given no array");
+    const Val& v = arguments[i];
+    traced |= v->has(kTraced);
+    sigs.push_back({Shape(v->shape()), v->dtype()});
+    wants.push_back(modes.recording && v->node && is_floating(v->dtype()));
+    gradients |= wants.back();
+  }
+  if (traced || depends_on_data_) return interpret(arguments);
+
+  CompiledPtr compiled = compile(sigs, modes.training, wants);
+  const Executable& e = *compiled->executable;
+  const Graph& g = e.graph();
+  Arguments prepared = prepare(e, arguments);
+  RunState s{compiled, {}, prepared.rows, {}, new_arena(e)};
+  s.arguments.resize(g.arguments.size());
+  if (g.random_keys) s.frame.key = next_random_keys(g.random_keys);
+  auto outputs = static_cast<size_t>(g.forward_outputs);
+  s.outputs.resize(g.outputs.size());
+  std::vector<Val> results;
+  for (size_t k = 0; k < outputs; ++k) {
+    int32_t donated = e.plan().output_is_argument[k];
+    if (donated < 0) s.outputs[k] = new_output(g.sig(g.outputs[k]));
+    results.push_back(donated < 0 ? s.outputs[k] : arguments[static_cast<size_t>(donated)]);
+  }
+  set_bases(s);
+  bool backward = gradients && !g.head_grads.empty();
+  std::unique_ptr<GraphGradient> gradient;
+  RunState kept = s;
+  start(std::move(s), backward ? Executable::Part::forward : Executable::Part::all);
+  for (size_t i = 0; i < arguments.size(); ++i)
+    if (e.updates(i)) bump_version(arguments[i].get());
+  for (auto& [to, from] : prepared.write_back) assign(*to, *from);
+  if (backward) {
+    kept.outputs.clear();
+    std::vector<Value*> in, out;
+    for (const Val& v : arguments) in.push_back(v.get());
+    for (HeadGradient h : g.head_grads) out.push_back(results[static_cast<size_t>(h.output)].get());
+    record_custom(in, out, std::make_unique<GraphGradient>(shared_from_this(), std::move(kept), arguments));
+  }
+  return results;
+}
+
+}  // namespace twibil

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// A symbol as a function on arrays: compiled once per signature (shapes, dtypes, mode, which arguments want gradients),
+// and part of the tape like any operator.
+#pragma once
+#include <map>
+#include <mutex>
+
+#include "passes/pipeline.h"
+#include "runtime/executable.h"
+#include "runtime/lower.h"
+
+namespace twibil {
+
+struct CompileOptions {
+  std::vector<std::string> without;  // passes that are left out
+  std::vector<bool> donate;          // inputs whose memory the result may take
+};
+
+class CompiledGraph : public std::enable_shared_from_this<CompiledGraph> {
+ public:
+  /// `inputs`: variables and captured arrays in the order of the call's arguments; all that the heads reach.
+  /// `effects`: nodes that run for what they write into the inputs.
+  CompiledGraph(std::vector<SymbolRef> heads, std::vector<SymbolRef> effects, std::vector<SymbolNodePtr> inputs,
+                CompileOptions options = {});
+
+  /// Runs in the modes of the thread. With recording on, the outputs are on the tape; in a trace the parts are traced.
+  /// The result of a donated input's memory is that input.
+  std::vector<Val> call(std::span<const Val> arguments);
+  /// One call after the other, without a plan.
+  std::vector<Val> interpret(std::span<const Val> arguments) const;
+
+  struct Compiled {
+    std::unique_ptr<const Executable> executable;
+    passes::PipelineReport report;
+    double lower_seconds = 0;
+  };
+  /// Compiles, or finds what was compiled.
+  std::shared_ptr<const Compiled> compile(std::span<const Sig> sigs, bool training, const std::vector<bool>& wants,
+                                          bool explain = false);
+
+  const std::vector<SymbolRef>& heads() const { return heads_; }
+  const std::vector<SymbolNodePtr>& inputs() const { return inputs_; }
+  const CompileOptions& options() const { return options_; }
+  int compilations() const { return compilations_; }
+  bool depends_on_data() const { return depends_on_data_; }
+
+ private:
+  std::vector<SymbolRef> heads_, effects_;
+  std::vector<SymbolNodePtr> inputs_;
+  CompileOptions options_;
+  bool depends_on_data_ = false;  // shapes follow from values: there is no plan
+  int compilations_ = 0;
+  std::mutex mutex_;
+  std::map<std::string, std::shared_ptr<const Compiled>> cache_;
+};
+
+}  // namespace twibil

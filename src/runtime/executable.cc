@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/executable.h"
+
+#include <chrono>
+
+#include "kernels/copy.h"
+#include "kernels/tile.h"
+#include "passes/views.h"
+#include "runtime/launch.h"
+
+namespace twibil {
+
+using passes::Place;
+
+namespace {
+
+constexpr size_t kMostOperands = 64;  // of one step on the stack; joins of more arrays take a vector
+
+void add_params(const GraphNode& n, std::vector<Scalar>& to) {
+  Scalar params[kMaxParams];
+  int count = formula_params(*n.op, n.attrs.data(), params);
+  to.insert(to.end(), params, params + count);
+}
+
+double work_of(const Graph& g, const GraphNode& n) {
+  if (n.kind == GraphNode::Kind::function) return 1e6;
+  std::vector<Sig> in;
+  double elements = 0;
+  for (Edge e : n.in) {
+    in.push_back(e.present() ? g.sig(e) : Sig());
+    if (e.present() && g.at(e.node).kind != GraphNode::Kind::shape)
+      elements += static_cast<double>(in.back().shape.size());
+  }
+  for (const Sig& s : n.out) elements += static_cast<double>(s.shape.size());
+  return n.op->cost ? n.op->cost(n.attrs.data(), in, n.out) / 16 : elements;
+}
+
+}  // namespace
+
+Executable::Executable(Graph g, passes::MemoryPlan plan) : graph_(std::move(g)), plan_(std::move(plan)) {
+  updated_.assign(graph_.arguments.size(), false);
+  std::vector<passes::View> views = passes::find_views(graph_);
+  int forward = graph_.forward_nodes < 0 ? static_cast<int>(graph_.nodes.size()) : graph_.forward_nodes;
+  for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+    const GraphNode& n = graph_.nodes[i];
+    if (static_cast<int>(i) == forward) forward_steps_ = static_cast<int>(steps_.size());
+    if (n.is_input() || passes::is_view(views, i)) continue;
+    any_thread_ &= n.kind != GraphNode::Kind::function;
+    (static_cast<int>(i) < forward ? forward_work_ : backward_work_) += work_of(graph_, n);
+    for (const Place& p : plan_.places[i])
+      if (p.kind == Place::Kind::argument) updated_[static_cast<size_t>(p.index)] = true;
+    add_step(static_cast<int32_t>(i));
+  }
+  if (forward >= static_cast<int>(graph_.nodes.size())) forward_steps_ = static_cast<int>(steps_.size());
+}
+
+Executable::Operand Executable::operand_of(Edge e) {
+  Operand o;
+  if (!e.present()) return o;
+  o.present = true;
+  const Sig& sig = graph_.sig(e);
+  const Place& p = plan_.places[static_cast<size_t>(e.node)][static_cast<size_t>(e.output)];
+  o.offset = p.offset;
+  o.buffer.dtype = sig.dtype;
+  o.buffer.rank = static_cast<uint8_t>(sig.rank());
+  o.buffer.size = sig.shape.size();
+  auto keep = [&](const int64_t* from) {
+    auto& to = sizes_.emplace_back();
+    std::copy_n(from, sig.rank(), to.begin());
+    return to.data();
+  };
+  o.buffer.dims = keep(sig.shape.data());
+  if (p.strided) o.buffer.strides = keep(p.layout.strides);
+  switch (p.kind) {
+    case Place::Kind::none: break;
+    case Place::Kind::arena: o.base = 0; break;
+    case Place::Kind::argument: o.base = 1 + p.index; break;
+    case Place::Kind::output: o.base = 1 + static_cast<int32_t>(graph_.arguments.size()) + p.index; break;
+    case Place::Kind::constant: {
+      const Value& v = *graph_.at(p.index).value;
+      o.buffer.data = v.data + p.offset;
+      if (v.has(kStrided) && !p.strided) o.buffer.strides = keep(v.strides);
+      break;
+    }
+  }
+  return o;
+}
+
+void Executable::add_step(int32_t node) {
+  const GraphNode& n = graph_.at(node);
+  Step s{
+      .node = node, .n = &n, .first_in = static_cast<uint32_t>(operands_.size()), .ins = 0, .first_out = 0, .outs = 0};
+  if (n.kind == GraphNode::Kind::call &&
+      n.op->pointwise()) {  // only what the formula reads, seen in the output's shape
+    const Program& p = *n.op->program;
+    const Shape& out = n.out[0].shape;
+    for (int i = 0; i < p.input_count; ++i) {
+      Operand o = operand_of(n.in[p.sources[i]]);
+      auto& strides = sizes_.emplace_back();
+      int64_t own[kMaxRank];
+      if (o.buffer.strides) std::copy_n(o.buffer.strides, o.buffer.rank, own);
+      else contiguous_strides(o.buffer.shape(), own);
+      int shift = out.rank() - o.buffer.rank;
+      bool plain = shift == 0 && !o.buffer.strides;
+      for (int d = 0; d < out.rank(); ++d) {
+        bool spread = d < shift || o.buffer.dims[d - shift] == 1;
+        strides[static_cast<size_t>(d)] = spread ? 0 : own[d - shift];
+        plain &= !(spread && out[d] != 1);
+      }
+      o.buffer.strides = plain ? nullptr : strides.data();
+      operands_.push_back(o);
+    }
+    s.first_param = static_cast<uint32_t>(params_.size());
+    add_params(n, params_);
+    s.params = static_cast<uint32_t>(params_.size()) - s.first_param;
+  } else {
+    for (Edge e : n.in) operands_.push_back(operand_of(e));
+  }
+  s.first_out = static_cast<uint32_t>(operands_.size());
+  s.ins = s.first_out - s.first_in;
+  for (int32_t k = 0; k < static_cast<int32_t>(n.out.size()); ++k) operands_.push_back(operand_of({node, k}));
+  s.outs = static_cast<uint32_t>(operands_.size()) - s.first_out;
+  steps_.push_back(s);
+}
+
+Buffer Executable::resolve(const Operand& o, const Frame& f) const {
+  Buffer b = o.buffer;
+  if (o.base >= 0) b.data = f.bases[static_cast<size_t>(o.base)] + o.offset;
+  return b;
+}
+
+void Executable::run_pointwise(const Step& s, const Frame& f) const {
+  kernels::Operand in[kMaxInputs];
+  for (uint32_t i = 0; i < s.ins; ++i) {
+    const Operand& o = operands_[s.first_in + i];
+    in[i] = {o.base >= 0 ? f.bases[static_cast<size_t>(o.base)] + o.offset : o.buffer.data, o.buffer.strides,
+             o.buffer.dtype};
+  }
+  Buffer out = resolve(operands_[s.first_out], f);
+  kernels::run_program(*s.n->op->program, s.n->work, {in, s.ins}, {params_.data() + s.first_param, s.params},
+                       {out.data, out.strides, out.dtype}, out.shape());
+}
+
+void Executable::run_kernel(const Step& s, const Frame& f) const {
+  alignas(Buffer) std::byte few[kMostOperands * sizeof(Buffer)];
+  std::vector<Buffer> many;
+  auto* buffers = reinterpret_cast<Buffer*>(few);
+  uint32_t n = s.ins + s.outs;
+  if (n > kMostOperands) many.resize(n), buffers = many.data();
+  for (uint32_t i = 0; i < n; ++i) new (buffers + i) Buffer(resolve(operands_[s.first_in + i], f));
+  Call call{.op = *s.n->op,
+            .in = {buffers, s.ins},
+            .out = {buffers + s.ins, s.outs},
+            .training = s.n->training,
+            .key = {f.key.seed, f.key.counter + static_cast<uint64_t>(std::max(s.n->random, 0))}};
+  s.n->op->kernel(s.n->attrs.data(), call);
+}
+
+void Executable::run_function(const Step& s, const Frame& f) const {
+  std::vector<Val> in;
+  for (uint32_t i = 0; i < s.ins; ++i) {
+    const Operand& o = operands_[s.first_in + i];
+    if (!o.present) {
+      in.emplace_back();
+      continue;
+    }
+    Buffer b = resolve(o, f);
+    // A copy: the function may keep its arguments, the arena's bytes move on.
+    Val v = Val::adopt(new_value(b.dtype, b.shape()));
+    int64_t from[kMaxRank], to[kMaxRank];
+    contiguous_strides(b.shape(), to);
+    std::copy_n(b.strides ? b.strides : to, b.rank, from);
+    if (b.data) kernels::convert(b.dtype, b.dtype, b.shape(), b.data, {from, b.rank}, v->data, {to, b.rank});
+    in.push_back(std::move(v));
+  }
+  std::vector<Val> out = s.n->function->run(in, s.n->training);
+  TW_CHECK(out.size() == s.outs, value, s.n->function->name(), ": ", s.outs, " results were promised; got ",
+           out.size());
+  for (uint32_t k = 0; k < s.outs; ++k) {
+    Buffer b = resolve(operands_[s.first_out + k], f);
+    wait_to_read(*out[k]);
+    TW_CHECK(std::ranges::equal(out[k]->shape(), b.shape()), value, s.n->function->name(), ": result ", k,
+             " must have shape ", b.shape(), ", as its rule for shapes says; got ", out[k]->shape());
+    int64_t from[kMaxRank], to[kMaxRank];
+    out[k]->copy_strides(from);
+    contiguous_strides(b.shape(), to);
+    kernels::convert(out[k]->dtype(), b.dtype, b.shape(), out[k]->data, {from, b.rank}, b.data, {to, b.rank});
+  }
+}
+
+void Executable::run_step(const Step& s, const Frame& f) const {
+  try {
+    if (s.n->kind == GraphNode::Kind::function) run_function(s, f);
+    else if (s.n->op->pointwise()) run_pointwise(s, f);
+    else run_kernel(s, f);
+  } catch (Error& e) {
+    if (s.n->kind == GraphNode::Kind::call) name_error(*s.n->op, e);
+    if (!s.n->site.empty()) e.suffix(text(" (called at ", s.n->site, ")"));
+    else if (!s.n->name.empty()) e.suffix(text(" (node ", s.n->name, ")"));
+    throw;
+  }
+}
+
+void Executable::run(Frame& frame, Part part) const {
+  auto begin = part == Part::backward ? forward_steps_ : 0;
+  auto end = part == Part::forward ? forward_steps_ : static_cast<int>(steps_.size());
+  for (int i = begin; i < end; ++i) run_step(steps_[static_cast<size_t>(i)], frame);
+}
+
+std::vector<double> Executable::time_steps(Frame& frame) const {
+  std::vector<double> seconds;
+  for (const Step& s : steps_) {
+    auto begin = std::chrono::steady_clock::now();
+    run_step(s, frame);
+    seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+  }
+  return seconds;
+}
+
+}  // namespace twibil

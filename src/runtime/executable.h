@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// A planned graph, ready to run: a flat list of kernel calls whose operands are known up to a few base pointers (arena,
+// arguments, outputs). Immutable; any number of threads may run it at once, each with an arena of its own.
+#pragma once
+#include <array>
+#include <deque>
+#include <memory>
+
+#include "passes/plan_memory.h"
+
+namespace twibil {
+
+class Executable {
+ public:
+  Executable(Graph g, passes::MemoryPlan plan);
+
+  /// Memory and random numbers of one run; a backward part continues with those of its forward part.
+  struct Frame {
+    std::vector<std::byte*> bases;  // arena, arguments, outputs
+    RandomKey key;
+  };
+  enum class Part { all, forward, backward };
+  /// Runs on the calling thread. The kernels use the thread team; what they throw names the operator and the line.
+  void run(Frame& frame, Part part) const;
+
+  const Graph& graph() const { return graph_; }
+  const passes::MemoryPlan& plan() const { return plan_; }
+  int steps() const { return static_cast<int>(steps_.size()); }
+  double work(Part part) const { return part == Part::backward ? backward_work_ : forward_work_; }
+  /// Whether it may run on any thread: functions of a front end run where they were called.
+  bool any_thread() const { return any_thread_; }
+  bool updates(size_t argument) const { return updated_[argument]; }
+  size_t base_count() const { return 1 + graph_.arguments.size() + graph_.outputs.size(); }
+
+  /// For pictures and measurements: seconds of each step of one run.
+  std::vector<double> time_steps(Frame& frame) const;
+  const GraphNode& node_of_step(int step) const { return graph_.at(steps_[static_cast<size_t>(step)].node); }
+  int32_t node_index_of_step(int step) const { return steps_[static_cast<size_t>(step)].node; }
+
+ private:
+  struct Operand {
+    int32_t base = -1;   // into Frame::bases; -1: at `data`, or nowhere
+    int64_t offset = 0;  // bytes
+    Buffer buffer;       // sizes and strides; data of constants
+    bool present = false;
+  };
+  struct Step {
+    int32_t node;
+    const GraphNode* n;
+    uint32_t first_in, ins, first_out, outs;
+    uint32_t params = 0, first_param = 0;
+  };
+  void add_step(int32_t node);
+  Operand operand_of(Edge e);
+  Buffer resolve(const Operand& o, const Frame& f) const;
+  void run_step(const Step& s, const Frame& f) const;
+  void run_pointwise(const Step& s, const Frame& f) const;
+  void run_kernel(const Step& s, const Frame& f) const;
+  void run_function(const Step& s, const Frame& f) const;
+
+  Graph graph_;
+  passes::MemoryPlan plan_;
+  std::vector<Step> steps_;
+  int forward_steps_ = 0;
+  std::vector<Operand> operands_;
+  std::deque<std::array<int64_t, kMaxRank>> sizes_;  // what buffers point to
+  std::vector<Scalar> params_;
+  std::vector<bool> updated_;
+  double forward_work_ = 0, backward_work_ = 0;
+  bool any_thread_ = true;
+};
+
+}  // namespace twibil

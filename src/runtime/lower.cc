@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/lower.h"
+
+#include <algorithm>
+#include <map>
+
+#include "ir/apply.h"
+#include "ir/modes.h"
+#include "ir/node.h"
+#include "ir/registry.h"
+#include "runtime/backward.h"
+#include "runtime/eager.h"
+#include "runtime/trace_call.h"
+
+namespace twibil {
+
+namespace {
+
+/// Collects a typed graph.
+class GraphTracer final : public Tracer {
+ public:
+  explicit GraphTracer(Graph& g) : graph_(g) {}
+
+  int32_t add_call(const OpDef& op, const void* attrs, std::span<const Edge> in, std::span<const Sig> out, DType work,
+                   bool training) override {
+    GraphNode n;
+    n.op = &op;
+    n.training = training;
+    n.work = work;
+    n.in.assign(in.begin(), in.end());
+    n.out.assign(out.begin(), out.end());
+    n.site = site;
+    n.name = name;
+    if (op.attrs.size) {
+      const auto* from = static_cast<const std::byte*>(attrs ? attrs : op.attrs.defaults);
+      n.attrs.assign(from, from + op.attrs.size);
+    }
+    if (op.random) n.random = random_key();
+    return graph_.add(std::move(n));
+  }
+  int32_t add_function(std::shared_ptr<const GraphFunction> f, std::span<const Edge> in, std::span<const Sig> out,
+                       bool training) override {
+    GraphNode n;
+    n.kind = GraphNode::Kind::function;
+    n.function = std::move(f);
+    n.training = training;
+    n.in.assign(in.begin(), in.end());
+    n.out.assign(out.begin(), out.end());
+    n.site = site;
+    n.name = name;
+    return graph_.add(std::move(n));
+  }
+  Edge add_outside(Value& v) override {
+    GraphNode n;
+    n.kind = v.has(kGhost) ? GraphNode::Kind::shape : GraphNode::Kind::constant;
+    n.out = {v.sig()};
+    if (n.kind == GraphNode::Kind::constant) {
+      auto known = constants_.find(&v);
+      if (known != constants_.end()) return known->second;
+      n.value = Val::share(&v);
+    }
+    Edge e{graph_.add(std::move(n)), 0};
+    if (!v.has(kGhost)) constants_[&v] = e;
+    return e;
+  }
+  void written(Value& v, Edge e) override {
+    if (!v.has(kTraced)) constants_[&v] = e;
+  }
+  Val argument(const std::string& argument_name, const Sig& sig) {
+    GraphNode n;
+    n.kind = GraphNode::Kind::argument;
+    n.name = argument_name;
+    n.out = {sig};
+    int32_t i = graph_.add(std::move(n));
+    graph_.arguments.push_back(i);
+    return Val::adopt(new_traced(*this, {i, 0}, sig, {}, true));
+  }
+
+  std::string site, name;  // of the symbol's node that is lowered now
+  /// Random numbers belong to a node of the symbol: its gradient, which computes it again, draws the same ones.
+  void enter(const SymbolNode* n) { owner_ = n, drawn_ = 0; }
+  const Graph& graph() const { return graph_; }
+
+ private:
+  int32_t random_key() {
+    auto [place, fresh] = random_keys_.try_emplace({owner_, drawn_++}, graph_.random_keys);
+    graph_.random_keys += fresh;
+    return place->second;
+  }
+  Graph& graph_;
+  const SymbolNode* owner_ = nullptr;
+  int drawn_ = 0;
+  std::map<std::pair<const SymbolNode*, int>, int32_t> random_keys_;
+  std::unordered_map<const Value*, Edge> constants_;
+};
+
+bool is_recorded_float(const Val& v) { return v && v->node && is_floating(v->dtype()); }
+
+/// A leaf of the tape without a gradient array.
+void mark(Value& v) { set_node(&v, new_node(nullptr, nullptr, 0, 0), 0); }
+
+GraphTracer* collector() { return dynamic_cast<GraphTracer*>(tracer); }
+
+/// The gradient rule's view of a node that cannot be computed again, as it updates arrays: its values stand in the
+/// symbol (dy..., x..., y...).
+class GivenGrad final : public Grad {
+ public:
+  GivenGrad(const SymbolNode& forward, std::span<const Val> in) : f_(forward), in_(in) {}
+  Val x(int i) const override {
+    if (i >= inputs()) return nullptr;
+    const Val& v = in_[static_cast<size_t>(f_.outputs + i)];
+    return v && !(f_.op->needs & X(i)) ? Val::adopt(new_ghost(*v)) : v;
+  }
+  Val y(int k) const override {
+    const Val& v = in_[static_cast<size_t>(f_.outputs + inputs() + k)];
+    return v && !(f_.op->needs & Y(k)) ? Val::adopt(new_ghost(*v)) : v;
+  }
+  Val dy(int k) const override {
+    const Val& d = in_[static_cast<size_t>(k)];
+    return d ? d : apply(op_with_role(Role::zeros_like), {Val::adopt(new_ghost(*y(k)))});
+  }
+  bool has_dy(int k) const override { return static_cast<bool>(in_[static_cast<size_t>(k)]); }
+  bool wants(int i) const override { return i < inputs() && in_[static_cast<size_t>(f_.outputs + i)]; }
+  int inputs() const override { return static_cast<int>(f_.in.size()); }
+  bool training() const override { return modes.training; }
+  RandomKey key() const override { return {}; }
+
+ private:
+  const SymbolNode& f_;
+  std::span<const Val> in_;
+};
+
+/// Outputs that users do not see, of a traced call that stayed one node.
+void add_hidden(const SymbolNode& n, std::vector<Val>& out) {
+  GraphTracer* c = collector();
+  if (!c || n.outputs <= n.op->visible_outputs() || !out[0] || !out[0]->has(kTraced)) return;
+  int32_t node = link_of(*out[0]).edge.node;
+  const GraphNode& made = c->graph().at(node);
+  if (made.op != n.op) return;  // it was replaced by its form for prediction
+  for (int k = n.op->visible_outputs(); k < n.outputs; ++k)
+    out[static_cast<size_t>(k)] = Val::adopt(new_traced(*c, {node, k}, made.out[static_cast<size_t>(k)]));
+}
+
+}  // namespace
+
+// ---- the interpreter ----------------------------------------------------------------------------------------------
+
+Val Interpreter::value_of(const SymbolRef& r) {
+  if (!r) return {};
+  auto found = values_.find(r.node.get());
+  TW_ASSERT(found != values_.end());
+  return found->second[static_cast<size_t>(r.output)];
+}
+
+std::vector<Val> Interpreter::inputs_of(const SymbolNode& n) {
+  std::vector<Val> in;
+  for (const SymbolRef& r : n.in) in.push_back(value_of(r));
+  return in;
+}
+
+std::vector<Val> Interpreter::call(const SymbolNode& n) {
+  std::vector<Val> in = inputs_of(n), out;
+  std::vector<Value*> raw;
+  for (const Val& v : in) raw.push_back(v.get());
+  Value* results[6] = {};
+  invoke(*n.op, n.attrs.empty() ? nullptr : n.attrs.data(), raw, results);
+  for (int k = 0; k < n.op->visible_outputs(); ++k) out.push_back(Val::adopt(results[k]));
+  out.resize(static_cast<size_t>(n.outputs));
+  add_hidden(n, out);
+  return out;
+}
+
+/// The gradients of a node's inputs: its forward computation is recorded (equal nodes become one later), then the tape
+/// is asked, which knows composed operators, functions and gradients of gradients alike.
+std::vector<Val> Interpreter::backward(const SymbolNode& n) {
+  const SymbolNode& f = *n.forward;
+  std::vector<Val> in = inputs_of(n);
+  auto outputs = static_cast<size_t>(f.outputs), inputs = f.in.size();
+  bool once = f.kind == SymbolNode::Kind::call && f.op->writes_inputs();
+  if (once && in[outputs + inputs + outputs - 1]) {
+    Vals dx = f.op->grad(f.attrs.empty() ? nullptr : f.attrs.data(), GivenGrad(f, in));
+    std::vector<Val> list(inputs);
+    for (int i = 0; i < dx.size(); ++i) list[static_cast<size_t>(i)] = dx[i];
+    return list;
+  }
+  if (GraphTracer* c = collector()) c->enter(&f);
+  std::unordered_map<const SymbolNode*, Val> none;
+  Interpreter inner(none);
+  std::vector<Val> variables;
+  std::vector<size_t> place;
+  // Each input of the forward node becomes a variable of its own, linked to what it was where that is recorded too.
+  ModeScope scope(true, modes.training);
+  std::vector<Val> again;
+  for (size_t i = 0; i < inputs; ++i) {
+    Val x = in[outputs + i];
+    if (x && is_floating(x->dtype()) && !x->has(kWeak)) {
+      x = Val::adopt(x->has(kGhost) ? new_ghost(*x) : new_alias(*x));
+      if (in[outputs + i]->node) set_node(x.get(), share(in[outputs + i]->node), in[outputs + i]->node_output);
+      if (!x->node) mark(*x);
+      variables.push_back(x);
+      place.push_back(i);
+    }
+    again.push_back(std::move(x));
+  }
+  SymbolNode copy(f);
+  copy.in.clear();
+  for (size_t i = 0; i < inputs; ++i) {
+    if (!again[i]) {
+      copy.in.push_back({});
+      continue;
+    }
+    SymbolNodePtr stand_in = make_variable("x");
+    inner.values_[stand_in.get()] = {again[i]};
+    copy.in.push_back({stand_in, 0});
+  }
+  std::vector<Val> y = copy.kind == SymbolNode::Kind::call       ? inner.call(copy)
+                       : copy.kind == SymbolNode::Kind::backward ? inner.backward(copy)
+                                                                 : inner.function(copy);
+  std::vector<Val> heads, dys;
+  for (size_t k = 0; k < outputs; ++k) {
+    if (!in[k] || !y[k] || !y[k]->node) continue;
+    heads.push_back(y[k]);
+    dys.push_back(in[k]);
+  }
+  std::vector<Val> dx(inputs);
+  Vals found;
+  if (!heads.empty())
+    found = grad(heads, variables, dys,
+                 {.retain_graph = true, .create_graph = true, .training = modes.training, .allow_unused = true});
+  // Whoever reads a gradient in the symbol expects a value; nobody reads most of them.
+  for (size_t i = 0; i < place.size(); ++i) {
+    bool any = found.size() > 0 && found[static_cast<int>(i)];
+    dx[place[i]] = any ? found[static_cast<int>(i)]
+                       : apply(op_with_role(Role::zeros_like), {Val::adopt(new_ghost(*variables[i]))});
+  }
+  return dx;
+}
+
+std::vector<Val> Interpreter::function(const SymbolNode& n) {
+  std::vector<Val> in = inputs_of(n);
+  if (tracer) return trace_function(n.function, in);
+  return n.function->run(in, modes.training);
+}
+
+std::vector<Val> Interpreter::run(std::span<const SymbolRef> heads) {
+  for (SymbolNode* n : reachable(heads)) {
+    if (GraphTracer* c = collector()) {
+      c->site = n->site;
+      c->name = n->name;
+      c->enter(n);
+    }
+    std::vector<Val> out;
+    try {
+      switch (n->kind) {
+        case SymbolNode::Kind::variable:
+        case SymbolNode::Kind::captured: {
+          auto found = given_.find(n);
+          if (found != given_.end()) out = {found->second};
+          else if (n->kind == SymbolNode::Kind::captured) out = {n->value};
+          else throw_error(ErrorKind::value, text("variable ", n->name, " is given no array"));
+          break;
+        }
+        case SymbolNode::Kind::constant: out = {n->value}; break;
+        case SymbolNode::Kind::call: out = call(*n); break;
+        case SymbolNode::Kind::function: out = function(*n); break;
+        case SymbolNode::Kind::backward: out = backward(*n); break;
+      }
+    } catch (Error& e) {
+      if (!n->site.empty() && e.message().find(n->site) == std::string::npos)
+        e.suffix(text(" (called at ", n->site, ")"));
+      else if (n->site.empty() && !n->is_input()) e.suffix(text(" (node ", n->name, ")"));
+      throw;
+    }
+    values_[n] = std::move(out);
+  }
+  std::vector<Val> results;
+  for (const SymbolRef& h : heads) results.push_back(value_of(h));
+  return results;
+}
+
+// ---- lowering -----------------------------------------------------------------------------------------------------
+
+Graph lower(std::span<const SymbolRef> heads, std::span<const SymbolRef> effects, std::span<const Argument> arguments,
+            const LowerOptions& options) {
+  Graph g;
+  GraphTracer made(g);
+  TraceScope scope(&made);
+  ModeScope mode(options.gradients, options.training);
+  std::unordered_map<const SymbolNode*, Val> given;
+  std::vector<Val> variables;
+  std::vector<size_t> wanted;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    Val v = made.argument(arguments[i].node->name, arguments[i].sig);
+    if (options.gradients && arguments[i].wants_gradient && is_floating(v->dtype())) {
+      mark(*v);
+      variables.push_back(v);
+      wanted.push_back(i);
+    }
+    given[arguments[i].node] = v;
+  }
+  std::vector<SymbolRef> all(heads.begin(), heads.end());
+  all.insert(all.end(), effects.begin(), effects.end());
+  std::vector<Val> y = Interpreter(std::move(given)).run(all);
+  y.resize(heads.size());
+  for (const Val& v : y) {
+    TW_CHECK(v, value, "an output of the graph does not exist in this mode (it is there in training only)");
+    g.outputs.push_back(edge_of(*v));
+  }
+  g.forward_outputs = static_cast<int>(g.outputs.size());
+  if (!options.gradients) return g;
+  g.forward_nodes = static_cast<int>(g.nodes.size());
+  std::vector<Val> roots, head_grads;
+  for (size_t k = 0; k < y.size(); ++k) {
+    if (!is_recorded_float(y[k])) continue;
+    roots.push_back(y[k]);
+    g.head_grads.push_back({static_cast<int>(k), static_cast<int>(g.arguments.size())});
+    head_grads.push_back(made.argument(text("head_grad", k), y[k]->sig()));
+  }
+  made.site.clear();
+  made.name.clear();
+  Vals dx;
+  if (!roots.empty())
+    dx = grad(roots, variables, head_grads,
+              {.retain_graph = false, .create_graph = false, .training = options.training, .allow_unused = true});
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    auto at = std::ranges::find(wanted, i);
+    int k = static_cast<int>(at - wanted.begin());
+    g.outputs.push_back(at != wanted.end() && k < dx.size() && dx[k] ? edge_of(*dx[k]) : Edge());
+  }
+  return g;
+}
+
+}  // namespace twibil

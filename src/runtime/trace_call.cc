@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/trace_call.h"
+
+#include <cstring>
+
+#include "ir/apply.h"
+#include "ir/modes.h"
+#include "ir/registry.h"
+#include "runtime/backward.h"
+#include "runtime/eager.h"
+#include "runtime/record.h"
+
+namespace twibil {
+
+namespace {
+
+/// Outputs of a composed operator, which has no rule for shapes: its parts have.
+std::vector<Sig> expand_shapes(const OpDef& op, const void* attrs, std::span<Value* const> in) {
+  ShapeTracer shapes;
+  TraceScope scope(&shapes);
+  ModeScope quiet(false, modes.training);
+  std::vector<Val> stand_ins;
+  for (Value* v : in) {
+    bool number = v && v->has(kWeak);
+    stand_ins.push_back(!v ? Val() : number ? Val::share(v) : Val::adopt(new_traced(shapes, {0, 0}, v->sig())));
+  }
+  Vals y = op.expand(attrs, stand_ins);
+  std::vector<Sig> out;
+  for (int k = 0; k < y.size(); ++k) out.push_back(y[k]->sig());
+  return out;
+}
+
+struct Inferred {
+  std::vector<Sig> out;
+  DType work = kUnknownDType;
+  bool view = false;
+};
+
+Inferred infer(const OpDef& op, const void* attrs, std::span<Value* const> in, SigsIn sigs) {
+  Inferred r;
+  if (op.expand) {
+    r.out = expand_shapes(op, attrs, in);
+    return r;
+  }
+  r.out.resize(static_cast<size_t>(op.outputs()));
+  if (op.view) {
+    Layout layout;
+    layout.shape = sigs[0].shape;
+    contiguous_strides(layout.shape, layout.strides);
+    layout = op.view(attrs, layout);
+    r.view = layout.possible;
+    if (r.view) r.out[0] = {layout.shape, sigs[0].dtype};
+  }
+  if (!r.view) r.work = infer_call(op, attrs, sigs, r.out);
+  return r;
+}
+
+int updated(const OpDef& op, int output) {
+  if (op.writes_inputs())
+    for (Pair u : op.updates)
+      if (u.output == output) return u.input;
+  return -1;
+}
+
+/// A write moves a traced array to a new edge. Views of it would not notice.
+void move_to(const OpDef& op, Value& v, Edge e) {
+  TW_CHECK(!v.has(kView), runtime, op.name,
+           ": inside a traced function a view cannot be written; write through the array itself (x[key] = value)");
+  if (!v.has(kTraced)) {
+    tracer->written(v, e);
+    return;
+  }
+  TW_CHECK(link_of(v).storage.use_count() == 1, runtime, op.name,
+           ": inside a traced function an array of which views are in use cannot be written; copy() it first");
+  if (*link_of(v).storage) tracer->written(v, e);
+  relink(v, e);
+  bump_version(&v);
+}
+
+/// NumPy's out=: the array stands for the result from now on.
+void store(const OpDef& op, Value& to, Val result) {
+  bool same = to.dtype() == result->dtype() && std::ranges::equal(to.shape(), result->shape());
+  if (same && to.has(kTraced) && !*link_of(to).storage) {
+    move_to(op, to, edge_of(*result));
+  } else {
+    assign(to, *result);
+  }
+  if (result->node) set_node(&to, share(result->node), result->node_output);
+  else if (modes.recording && to.node && !to.leaf) set_node(&to, nullptr, 0);
+}
+
+}  // namespace
+
+std::vector<Sig> infer_outputs(const OpDef& op, const void* attrs, SigsIn in) {
+  ShapeTracer shapes;
+  TraceScope scope(&shapes);
+  std::vector<Val> held;
+  std::vector<Value*> values;
+  for (const Sig& s : in) {
+    if (s.weak) held.push_back(is_floating(s.dtype) ? Val(0.5) : Val(s.number));
+    else held.push_back(s.present() ? Val::adopt(new_traced(shapes, {0, 0}, s)) : Val());
+    values.push_back(held.back().get());
+  }
+  std::vector<Sig> out = infer(op, attrs, values, in).out;
+  out.resize(static_cast<size_t>(op.visible_outputs()));
+  return out;
+}
+
+void trace_call(const OpDef& op, const void* attrs, std::span<Value* const> in, SigsIn sigs, Value** out,
+                Value* const* given) {
+  if (!tracer) no_data_error(op.name);
+  TW_CHECK(!op.data_dependent, runtime, op.name,
+           ": the shape of the result depends on the values, which are not known inside a traced function. Call it "
+           "outside, or without hybridize() or jit");
+  bool recording = must_record(op, in);
+  if ((op.expand || (op.predict && !modes.training)) && (!tracer->keeps_calls() || (recording && op.expand)) &&
+      rewrite_call(op, attrs, in, out, given))
+    return;
+  Inferred r = infer(op, attrs, in, sigs);
+  for (int k = 0; given && k < op.visible_outputs(); ++k)
+    if (given[k]) check_given(op, *given[k], r.out[static_cast<size_t>(k)]);
+  std::vector<Edge> edges;
+  for (Value* v : in) edges.push_back(v ? edge_of(*v) : Edge());
+  int32_t node = tracer->add_call(op, attrs, edges, r.out, r.work, modes.training);
+  int n = static_cast<int>(r.out.size());
+  std::vector<Val> results;
+  for (int k = 0; k < n; ++k) {
+    if (int i = updated(op, k); i >= 0) {
+      Value* v = in[static_cast<size_t>(i)];
+      if (v) move_to(op, *v, {node, k});
+      results.push_back(Val::share(v));
+      continue;
+    }
+    std::shared_ptr<bool> storage;
+    if (r.view && in[0]->has(kTraced) && !in[0]->has(kGhost)) storage = link_of(*in[0]).storage;
+    results.push_back(Val::adopt(new_traced(*tracer, {node, k}, r.out[static_cast<size_t>(k)], std::move(storage))));
+  }
+  if (recording) {
+    std::vector<Value*> raw;
+    for (Val& v : results) raw.push_back(v.get());
+    record_call(op, attrs, in, raw, modes.training, {});
+  }
+  for (int k = 0; k < op.visible_outputs(); ++k) {
+    if (given && given[k]) {
+      store(op, *given[k], results[static_cast<size_t>(k)]);
+      results[static_cast<size_t>(k)] = Val::share(given[k]);
+    }
+    out[k] = results[static_cast<size_t>(k)].leak();
+  }
+}
+
+namespace {
+/// The gradient of a function is a function of its inputs, outputs and output gradients.
+struct FunctionGradient final : GraphFunction {
+  std::shared_ptr<const GraphFunction> f;
+  size_t inputs, outputs;
+  std::vector<Sig> like;  // of the inputs
+  std::vector<bool> has;  // which output gradients arrived
+  const char* name() const override { return "function_gradient"; }
+  std::vector<Sig> infer(SigsIn) const override { return like; }
+  std::vector<Val> run(std::span<const Val> in, bool training) const override {
+    std::vector<Val> dy(outputs);
+    size_t next = inputs + outputs;
+    for (size_t k = 0; k < outputs; ++k)
+      if (has[k]) dy[k] = in[next++];
+    std::vector<Val> dx = f->gradient(in.first(inputs), in.subspan(inputs, outputs), dy, training);
+    dx.resize(inputs);
+    for (size_t i = 0; i < inputs; ++i)
+      if (!dx[i]) dx[i] = Val::adopt(new_zeros(like[i]));
+    return dx;
+  }
+  bool has_gradient() const override { return false; }
+  std::vector<Val> gradient(std::span<const Val>, std::span<const Val>, std::span<const Val>, bool) const override {
+    throw_error(ErrorKind::runtime, text(f->name(), ": the gradient of a gradient of a function is not known"));
+  }
+  static Value* new_zeros(const Sig& s) {
+    Value* v = new_value(s.dtype, s.shape);
+    std::memset(v->data, 0, static_cast<size_t>(v->bytes));
+    return v;
+  }
+};
+
+struct TracedFunctionGradient final : CustomGradient {
+  std::shared_ptr<const GraphFunction> f;
+  std::vector<Val> in, out;
+  const char* name() const override { return f->name(); }
+  Vals backward(std::span<const Val> dy, bool) override {
+    auto g = std::make_shared<FunctionGradient>();
+    g->f = f;
+    g->inputs = in.size();
+    g->outputs = out.size();
+    std::vector<Val> all(in);
+    all.insert(all.end(), out.begin(), out.end());
+    for (const Val& v : in) g->like.push_back(v.sig());
+    for (const Val& d : dy) {
+      g->has.push_back(static_cast<bool>(d));
+      if (d) all.push_back(d);
+    }
+    Vals dx;
+    for (Val& v : trace_function(g, all)) dx.push_back(std::move(v));
+    return dx;
+  }
+};
+}  // namespace
+
+std::vector<Val> trace_function(std::shared_ptr<const GraphFunction> f, std::span<const Val> in) {
+  if (!tracer) no_data_error(f->name());
+  std::vector<Sig> sigs;
+  std::vector<Edge> edges;
+  std::vector<Value*> raw;
+  for (const Val& v : in) {
+    sigs.push_back(v.sig());
+    edges.push_back(edge_of(*v));
+    raw.push_back(v.get());
+  }
+  std::vector<Sig> out = f->infer(sigs);
+  int32_t node = tracer->add_function(f, edges, out, modes.training);
+  std::vector<Val> results;
+  for (size_t k = 0; k < out.size(); ++k)
+    results.push_back(Val::adopt(new_traced(*tracer, {node, static_cast<int32_t>(k)}, out[k])));
+  if (modes.recording && f->has_gradient()) {
+    auto gradient = std::make_unique<TracedFunctionGradient>();
+    gradient->f = f;
+    gradient->in.assign(in.begin(), in.end());
+    for (Val& v : results)
+      gradient->out.push_back(Val::adopt(new_traced_alias(*v)));  // not the outputs themselves: a cycle
+    std::vector<Value*> outs;
+    for (Val& v : results) outs.push_back(v.get());
+    record_custom(raw, outs, std::move(gradient));
+  }
+  return results;
+}
+
+}  // namespace twibil
