@@ -38,9 +38,7 @@ void put(PyObject* dict, const char* key, PyObject* owned) {
 
 void dealloc(PyObject* o) {
   delete reinterpret_cast<SymbolObject*>(o)->heads;
-  PyTypeObject* type = Py_TYPE(o);
-  type->tp_free(o);
-  if (type->tp_flags & Py_TPFLAGS_HEAPTYPE) Py_DECREF(type);
+  Py_TYPE(o)->tp_free(o);  // the class is counted down by Python's own part of the deallocation
 }
 
 std::vector<SymbolNode*> nodes_of(PyObject* o) { return reachable(heads_of(o)); }
