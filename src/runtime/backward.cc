@@ -219,7 +219,7 @@ class Pass {
     if (!like || n.custom) return dx;
     if (n.op->pointwise() && !same_shape(*like, *dx)) {
       Val ghost = Val::adopt(new_ghost(*like));
-      bool wider = dx->rank() < like->rank() || dx->size() < like->size();
+      bool wider = !broadcasts_to(Shape(like->shape()), Shape(dx->shape()));  // sizes do not tell: one may be 0
       dx = role2(wider ? Role::broadcast_like : Role::sum_to_like, dx, ghost);
     }
     TW_CHECK(same_shape(*like, *dx), runtime, "this is a bug in twibil: the gradient of ", n.name(), " has shape ",

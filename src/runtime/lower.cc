@@ -167,6 +167,10 @@ std::vector<Val> Interpreter::call(const SymbolNode& n) {
   for (int k = 0; k < n.op->visible_outputs(); ++k) out.push_back(Val::adopt(results[k]));
   out.resize(static_cast<size_t>(n.outputs));
   add_hidden(n, out);
+  // A state that this form of the operator leaves alone (running statistics outside training) is what it was.
+  for (Pair u : n.op->updates)
+    if (u.output >= 0 && u.output < n.outputs && !out[static_cast<size_t>(u.output)])
+      out[static_cast<size_t>(u.output)] = in[static_cast<size_t>(u.input)];
   return out;
 }
 

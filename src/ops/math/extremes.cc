@@ -90,8 +90,9 @@ TW_OP(fmin) = extreme({
     .program = &kFmin,
     .types = kReals,
     .grad = grad_rule<NoAttrs>([](auto&, const Grad& g) -> Vals {
-      return {g.wants(0) ? share_of_larger(-g.x(0), -g.x(1), g.dy()) : Val(),
-              g.wants(1) ? share_of_larger(-g.x(1), -g.x(0), g.dy()) : Val()};
+      // In the result's dtype: bool and unsigned numbers have no negatives.
+      Val x = -cast(g.x(0), g.dy()->dtype()), y = -cast(g.x(1), g.dy()->dtype());
+      return {g.wants(0) ? share_of_larger(x, y, g.dy()) : Val(), g.wants(1) ? share_of_larger(y, x, g.dy()) : Val()};
     }),
 });
 
