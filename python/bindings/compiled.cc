@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "convert.h"
+#include "explain.h"
 #include "ir/modes.h"
 #include "runtime/compiled_graph.h"
 #include "runtime/symbol_tracer.h"
@@ -20,6 +21,15 @@ struct CompiledObject {
 };
 extern PyTypeObject CompiledType;
 CompiledGraph& graph_of(PyObject* o) { return **reinterpret_cast<CompiledObject*>(o)->graph; }
+PyObject* compiled_last(PyObject* o, PyObject*) {
+  return guarded([&] { return last_signature(graph_of(o)); });
+}
+PyObject* compiled_describe(PyObject* o, PyObject* signature) {
+  return guarded([&] { return describe_compilation(graph_of(o), signature); });
+}
+PyObject* compiled_measure(PyObject* o, PyObject* args) {
+  return guarded([&] { return measure_compilation(graph_of(o), args); });
+}
 
 void compiled_dealloc(PyObject* o) {
   delete reinterpret_cast<CompiledObject*>(o)->graph;
@@ -221,6 +231,9 @@ PyMethodDef compiled_methods[] = {
     {"call", as_method(compiled_call), METH_FASTCALL, "Runs on arrays in the order of the inputs; a list of arrays."},
     {"interpret", as_method(compiled_interpret), METH_FASTCALL, "Runs one operator after the other, without a plan."},
     {"report", compiled_report, METH_VARARGS, "What compiling for a signature did."},
+    {"last_signature", compiled_last, METH_NOARGS, "(signatures of all inputs, training, wants) of the last call."},
+    {"describe", compiled_describe, METH_O, "All that compiling for a signature did, as plain data."},
+    {"measure", compiled_measure, METH_VARARGS, "measure(signature, arrays, seconds): seconds of each step."},
     {"captured", captured, METH_NOARGS, "Arrays of the outside that the graph reads."},
     {"name_captured", name_captured, METH_VARARGS, nullptr},
     {"replace_captured", replace_captured, METH_VARARGS, nullptr},

@@ -47,9 +47,10 @@ struct GraphNode {
   AttrBytes attrs;
   std::vector<Edge> in;
   std::vector<Sig> out;
-  Val value;         // of a constant
-  std::string name;  // of an argument; of a call where the user gave one
-  std::string site;  // where the user's program called it ("train.py:12")
+  Val value;                   // of a constant
+  std::string name;            // of an argument; of a call where the user gave one
+  std::string site;            // where the user's program called it ("train.py:12")
+  std::vector<int32_t> parts;  // nodes of the graph before the passes that it computes; kept when one explains
 
   bool is_input() const { return kind < Kind::call; }
   const char* op_name() const;

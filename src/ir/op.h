@@ -68,6 +68,8 @@ using SigsIn = std::span<const Sig>;
 using SigsOut = std::span<Sig>;
 using InferFunction = void (*)(const void* attrs, SigsIn in, SigsOut out);
 using CostFunction = double (*)(const void* attrs, SigsIn in, SigsIn out);
+/// Looks at sizes and strides of the call's buffers; their data is null.
+using AlgorithmFunction = const char* (*)(const void* attrs, const Call& call);
 using KernelFunction = void (*)(const void* attrs, Call& call);
 /// Fills the signatures of inputs that are not known yet (parameters) from those that are; an unknown one is absent.
 using CompleteFunction = void (*)(const void* attrs, std::span<Sig> in);
@@ -210,7 +212,8 @@ struct OpDef {
   bool creates = false;     // has no array input: shape and dtype come from attributes
   bool heavy = false;       // cost grows faster than its bytes (matrix products, convolutions)
   double (*cost)(const void* attrs, SigsIn in, SigsIn out) = nullptr;  // arithmetic operations, for heavy ones
-  PredictFunction predict = nullptr;                                   // what a .trains operator is outside training
+  AlgorithmFunction algorithm = nullptr;  // where the kernel has several: which one a call takes, for people
+  PredictFunction predict = nullptr;      // what a .trains operator is outside training
   std::array<Sample, 6> samples = {};
 
   int8_t input_count = 0, output_count = 1;  // of `in` and `out`; filled in by whole()
@@ -261,6 +264,9 @@ template <class A, Captureless F> constexpr CompleteFunction complete_rule(F) {
 }
 template <class A, Captureless F> constexpr KernelFunction cpu_rule(F) {
   return [](const void* a, Call& c) { F{}(*static_cast<const A*>(a), c); };
+}
+template <class A, Captureless F> constexpr AlgorithmFunction algorithm_rule(F) {
+  return [](const void* a, const Call& c) -> const char* { return F{}(*static_cast<const A*>(a), c); };
 }
 template <class A, Captureless F> constexpr ViewFunction view_rule(F) {
   return [](const void* a, const Layout& x) -> Layout { return F{}(*static_cast<const A*>(a), x); };

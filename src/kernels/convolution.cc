@@ -50,8 +50,12 @@ template <class Visit> void each_tap(const ConvolutionShape& s, const Visit& vis
 
 constexpr int64_t kDepthwiseRows = 4;  // with more outputs per channel a matrix product is better
 
+template <class T> bool is_depthwise(const GatherConvolution<T>& g) {
+  return g.channels == 1 && g.rows <= kDepthwiseRows;
+}
+
 template <class T> void run_gather(const GatherConvolution<T>& g, ConvolutionAlgorithm algorithm) {
-  if (g.channels == 1 && g.rows <= kDepthwiseRows) return depthwise_convolution(g);
+  if (is_depthwise(g)) return depthwise_convolution(g);
   if constexpr (std::is_same_v<T, float>) {
     if (algorithm == ConvolutionAlgorithm::automatic && winograd_convolution(g)) return;
   }
@@ -97,7 +101,9 @@ template <class T> void weight_gradient(const ConvolutionShape& s, const T* x, c
 
 /// Input position p receives from output o by tap t where o * stride + t * dilation - pad = p. With stride s, the s
 /// positions p % s of each axis are reached by different taps: each is a gather convolution of its own.
-template <class T> void backward_data(const ConvolutionShape& shape, const T* dy, const T* w, const T* bias, T* dx) {
+/// run(gather) computes one of them.
+template <class T, class Run>
+void backward_data(const ConvolutionShape& shape, const T* dy, const T* w, const T* bias, T* dx, const Run& run) {
   const ConvolutionShape s = flattened(shape);
   const int64_t taps = volume(s.kernel);
   GatherConvolution<T> g{.images = s.batch,
@@ -135,7 +141,7 @@ template <class T> void backward_data(const ConvolutionShape& shape, const T* dy
       }
       g.taps.push_back(tap);
     });
-    run_gather(g, s.algorithm);
+    run(g);
   }
 }
 
@@ -235,7 +241,25 @@ void convolution_backward_data(DType t, const ConvolutionShape& s, const void* d
   check(t, s);
   const Sizes n(s);
   dispatch_float(t, dy, n.y, w, n.w, bias, s.in_channels, dx, n.x,
-                 [&]<class T>(const T* ys, const T* ws, const T* bs, T* xs) { backward_data(s, ys, ws, bs, xs); });
+                 [&]<class T>(const T* ys, const T* ws, const T* bs, T* xs) {
+                   backward_data(s, ys, ws, bs, xs, [&](auto& g) { run_gather(g, s.algorithm); });
+                 });
+}
+
+const char* convolution_algorithm(DType t, const ConvolutionShape& s, bool backward) {
+  const bool winograd = t != DType::float64 && s.algorithm == ConvolutionAlgorithm::automatic;  // halves: in float32
+  const char* found = "";
+  auto look = [&](const GatherConvolution<float>& g) {
+    const bool pixels = g.taps.size() == 1;
+    found = is_depthwise(g)                 ? "depthwise"
+            : winograd && winograd_suits(g) ? "Winograd F(4x4, 3x3)"
+            : pixels                        ? "direct, 1x1"
+                                            : "direct";
+  };
+  const float* none = nullptr;
+  if (backward) backward_data<float>(s, none, none, none, nullptr, look);
+  else look(forward_gather<float>(flattened(s), none, none, none, nullptr));
+  return found;
 }
 
 void convolution_backward_weights(DType t, const ConvolutionShape& s, const void* x, const void* dy, void* dw) {

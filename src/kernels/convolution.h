@@ -41,6 +41,9 @@ void convolution_backward_data(DType t, const ConvolutionShape& shape, const voi
 /// dw from x and dy. (For a transposed convolution x is its output's gradient and dy its input.)
 void convolution_backward_weights(DType t, const ConvolutionShape& shape, const void* x, const void* dy, void* dw);
 
+/// Which algorithm the forward pass, or (`backward`) the gradient of the data takes, for people.
+const char* convolution_algorithm(DType t, const ConvolutionShape& shape, bool backward);
+
 /// dbias[channels] = sum of dy[batch, channels, size] over batch and size.
 void convolution_backward_bias(DType t, int64_t batch, int64_t channels, int64_t size, const void* dy, void* dbias);
 

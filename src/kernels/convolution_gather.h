@@ -34,6 +34,7 @@ template <class T> void gather_convolution(const GatherConvolution<T>& g);
 /// The same for 3 x 3 neighbours by Winograd's F(4x4, 3x3), with two to three times the direct sum's rounding error; an
 /// infinity becomes NaN and reaches its whole tile. False, and nothing done, if the convolution does not suit.
 bool winograd_convolution(const GatherConvolution<float>& g);
+bool winograd_suits(const GatherConvolution<float>& g);
 
 /// The same for groups of one channel.
 template <class T> void depthwise_convolution(const GatherConvolution<T>& g);

@@ -398,6 +398,8 @@ namespace twibil::kernels {
 HWY_EXPORT(transform_weights);
 HWY_EXPORT(winograd_band);
 
+bool winograd_suits(const GatherConvolution<float>& g) { return winograd::make_plan(g).has_value(); }
+
 bool winograd_convolution(const GatherConvolution<float>& g) {
   const std::optional<winograd::Plan> plan = winograd::make_plan(g);
   if (!plan) return false;

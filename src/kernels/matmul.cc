@@ -160,10 +160,22 @@ template <class T> void multiply_packed(const GemmTiles<T>& tiles, const Problem
 }
 
 /// Thin products read each element of the large matrix once: no packing, one pass at the speed of memory.
+enum class Thin : uint8_t { no, rows, dots };
+
+bool is_small(const MatmulShape& s) {
+  return s.rows <= kDirectSide && s.columns <= kDirectSide && s.depth <= 4 * kDirectSide;
+}
+Thin thin_form(const MatmulShape& s, int64_t lanes) {
+  if (!is_small(s) && s.rows > 8) return Thin::no;
+  if (s.b_column == 1) return Thin::rows;
+  return s.a_depth == 1 && s.b_depth == 1 && s.depth >= lanes ? Thin::dots : Thin::no;
+}
+
 template <class T> bool multiply_thin(const GemmTiles<T>& tiles, const Problem<T>& p) {
   const MatmulShape& s = p.s;
-  const bool small = s.rows <= kDirectSide && s.columns <= kDirectSide && s.depth <= 4 * kDirectSide;
-  if (s.b_column == 1 && (small || s.rows <= 8)) {
+  const bool small = is_small(s);
+  const Thin form = thin_form(s, tiles.lanes);
+  if (form == Thin::rows) {
     // Columns are cut for threads, depth so that few rows of B are open at a time.
     const bool parallel = s.rows * s.columns * s.depth > kThreadWork;
     const int64_t slice = small || s.columns <= 64 ? s.depth : 8;
@@ -186,7 +198,7 @@ template <class T> bool multiply_thin(const GemmTiles<T>& tiles, const Problem<T
     });
     return true;
   }
-  if (s.a_depth == 1 && s.b_depth == 1 && s.depth >= tiles.lanes && (small || s.rows <= 8)) {
+  if (form == Thin::dots) {
     const bool parallel = s.rows * s.columns * s.depth > kThreadWork;
     const int64_t grain = std::max<int64_t>(16, round_up(kThreadWork / (s.rows * s.depth), 4));
     parallel_for(s.columns, parallel ? grain : s.columns, [&](int64_t n, int64_t end) {
@@ -218,13 +230,18 @@ template <class T> void multiply_through_copy_of_c(const Problem<T>& p) {
   }
 }
 
+/// C without contiguous rows: C^T = B^T x A^T.
+MatmulShape transposed(const MatmulShape& s) {
+  return {s.columns, s.rows, s.depth, s.b_column, s.b_depth, s.a_depth, s.a_row, s.c_column, s.c_row};
+}
+
 template <class T> void multiply(const Problem<T>& p) {
   const MatmulShape& s = p.s;
   if (s.rows == 0 || s.columns == 0) return;
   if (s.c_column != 1 && s.columns > 1) {
     if (s.c_row != 1 || p.bias) return multiply_through_copy_of_c(p);
-    Problem<T> q = p;  // C^T = B^T x A^T
-    q.s = {s.columns, s.rows, s.depth, s.b_column, s.b_depth, s.a_depth, s.a_row, s.c_column, s.c_row};
+    Problem<T> q = p;
+    q.s = transposed(s);
     std::swap(q.a, q.b);
     return multiply(q);
   }
@@ -326,6 +343,18 @@ MatmulShape row_major(int64_t rows, int64_t columns, int64_t depth, bool a_trans
           .b_column = b_transposed ? depth : 1,
           .c_row = columns,
           .c_column = 1};
+}
+
+const char* matmul_algorithm(DType t, const MatmulShape& shape) {
+  if (!is_floating(t)) return "plain loops";
+  const bool turned = shape.c_column != 1 && shape.columns > 1 && shape.c_row == 1;
+  const int64_t lanes = t == DType::float64 ? gemm_tiles<double>().lanes : gemm_tiles<float>().lanes;
+  switch (thin_form(turned ? transposed(shape) : shape, lanes)) {
+    case Thin::rows: return "register tiles, in place";
+    case Thin::dots: return "dot products, in place";
+    case Thin::no: break;
+  }
+  return "register tiles, packed";
 }
 
 void matmul(DType t, const MatmulShape& shape, const void* a, const void* b, void* c, bool accumulate) {

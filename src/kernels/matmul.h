@@ -22,6 +22,9 @@ MatmulShape row_major(int64_t rows, int64_t columns, int64_t depth, bool a_trans
 /// C = A x B, or C += A x B. Floats: every dtype; integers wrap around, bool is "any of all" (as NumPy).
 void matmul(DType t, const MatmulShape& shape, const void* a, const void* b, void* c, bool accumulate = false);
 
+/// Which way a product takes, for people.
+const char* matmul_algorithm(DType t, const MatmulShape& shape);
+
 /// `batch` products; the steps lead from one matrix to the next and may be 0 for A or B that all share.
 struct MatmulBatch {
   int64_t count;

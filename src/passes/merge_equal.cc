@@ -67,6 +67,8 @@ void merge_equal(Graph& g) {
       it->second = r.keep(i, std::move(n));
       continue;
     }
+    std::vector<int32_t>& parts = r.made().at(it->second).parts;
+    parts.insert(parts.end(), n.parts.begin(), n.parts.end());
     std::vector<Edge> same;
     for (size_t k = 0; k < n.out.size(); ++k) same.push_back({it->second, static_cast<int32_t>(k)});
     r.replace(i, std::move(same));

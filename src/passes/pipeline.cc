@@ -21,7 +21,8 @@ static constexpr Pass kPasses[] = {
 std::span<const Pass> pipeline() { return kPasses; }
 
 static bool left_out(const Pass& p, const PipelineOptions& o) {
-  return !p.needed && std::ranges::any_of(o.without, [&](const std::string& s) { return s == p.name || s == "everything"; });
+  return !p.needed &&
+         std::ranges::any_of(o.without, [&](const std::string& s) { return s == p.name || s == "everything"; });
 }
 
 static double now() {
@@ -40,7 +41,11 @@ MemoryPlan run_pipeline(Graph& g, const PipelineOptions& options, PipelineReport
     r.nodes_after = static_cast<int>(g.nodes.size());
     if (report) report->passes.push_back(r);
   };
-  if (report && report->explain) report->before = print(g);
+  if (report && report->explain) {
+    report->before = print(g);
+    report->first = g;
+    for (size_t i = 0; i < g.nodes.size(); ++i) g.nodes[i].parts = {static_cast<int32_t>(i)};
+  }
   if (options.verify) verify(g, "lower");
   for (const Pass& p : kPasses) {
     if (left_out(p, options)) continue;

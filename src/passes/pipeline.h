@@ -29,8 +29,9 @@ struct PassReport {
 };
 struct PipelineReport {
   std::vector<PassReport> passes;
-  std::string before, after;  // the graph, printed; filled when `explain` is asked for
   bool explain = false;
+  std::string before, after;  // the graph, printed; these three are filled when `explain` is asked for
+  Graph first;                // the graph before the passes; GraphNode::parts of the later one lead to it
 };
 MemoryPlan run_pipeline(Graph& g, const PipelineOptions& options, PipelineReport* report = nullptr);
 

@@ -223,8 +223,9 @@ CompiledPtr CompiledGraph::compile(std::span<const Sig> sigs, bool training, con
   std::string key = signature(sigs, training, wants);
   std::lock_guard lock(mutex_);
   auto& place = cache_[key];
-  if (place && (!explain || place->report.explain)) return place;
+  if (place && (!explain || place->report.explain)) return last_ = place;
   auto made = std::make_shared<Compiled>();
+  made->signature = {{sigs.begin(), sigs.end()}, training, wants};
   auto begin = std::chrono::steady_clock::now();
   std::vector<Argument> arguments;
   bool gradients = false;
@@ -239,9 +240,13 @@ CompiledPtr CompiledGraph::compile(std::span<const Sig> sigs, bool training, con
   passes::MemoryPlan plan =
       passes::run_pipeline(g, {.without = options_.without, .memory = {.donate = options_.donate}}, &made->report);
   made->executable = std::make_unique<Executable>(std::move(g), std::move(plan));
-  ++compilations_;
-  place = made;
-  return place;
+  if (!place) ++compilations_;  // once more, to be explained, is no other signature
+  return last_ = place = made;
+}
+
+CompiledPtr CompiledGraph::last() const {
+  std::lock_guard lock(mutex_);
+  return last_;
 }
 
 std::vector<Val> CompiledGraph::interpret(std::span<const Val> arguments) const {

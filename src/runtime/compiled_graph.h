@@ -29,7 +29,14 @@ class CompiledGraph : public std::enable_shared_from_this<CompiledGraph> {
   /// One call after the other, without a plan.
   std::vector<Val> interpret(std::span<const Val> arguments) const;
 
+  /// What a compilation is for.
+  struct Signature {
+    std::vector<Sig> sigs;
+    bool training = false;
+    std::vector<bool> wants;  // which inputs want a gradient
+  };
   struct Compiled {
+    Signature signature;
     std::unique_ptr<const Executable> executable;
     passes::PipelineReport report;
     double lower_seconds = 0;
@@ -37,6 +44,9 @@ class CompiledGraph : public std::enable_shared_from_this<CompiledGraph> {
   /// Compiles, or finds what was compiled.
   std::shared_ptr<const Compiled> compile(std::span<const Sig> sigs, bool training, const std::vector<bool>& wants,
                                           bool explain = false);
+
+  /// The compilation that was used last, or null.
+  std::shared_ptr<const Compiled> last() const;
 
   const std::vector<SymbolRef>& heads() const { return heads_; }
   const std::vector<SymbolNodePtr>& inputs() const { return inputs_; }
@@ -50,7 +60,8 @@ class CompiledGraph : public std::enable_shared_from_this<CompiledGraph> {
   CompileOptions options_;
   bool depends_on_data_ = false;  // shapes follow from values: there is no plan
   int compilations_ = 0;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
+  std::shared_ptr<const Compiled> last_;
   std::map<std::string, std::shared_ptr<const Compiled>> cache_;
 };
 

@@ -207,6 +207,19 @@ void Executable::run(Frame& frame, Part part) const {
   for (int i = begin; i < end; ++i) run_step(steps_[static_cast<size_t>(i)], frame);
 }
 
+const char* Executable::algorithm_of_step(int step) const {
+  const Step& s = steps_[static_cast<size_t>(step)];
+  if (s.n->kind != GraphNode::Kind::call || !s.n->op->algorithm) return "";
+  std::vector<Buffer> buffers;
+  for (uint32_t i = 0; i < s.ins + s.outs; ++i) {
+    buffers.push_back(operands_[s.first_in + i].buffer);
+    buffers.back().data = nullptr;
+  }
+  std::span<Buffer> all(buffers);
+  Call call{.op = *s.n->op, .in = all.first(s.ins), .out = all.subspan(s.ins), .training = s.n->training, .key = {}};
+  return s.n->op->algorithm(s.n->attrs.data(), call);
+}
+
 std::vector<double> Executable::time_steps(Frame& frame) const {
   std::vector<double> seconds;
   for (const Step& s : steps_) {

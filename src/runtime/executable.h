@@ -34,6 +34,9 @@ class Executable {
 
   /// For pictures and measurements: seconds of each step of one run.
   std::vector<double> time_steps(Frame& frame) const;
+  /// The algorithm that the step's kernel takes, where the operator can tell; else "".
+  const char* algorithm_of_step(int step) const;
+  int forward_steps() const { return forward_steps_; }
   const GraphNode& node_of_step(int step) const { return graph_.at(steps_[static_cast<size_t>(step)].node); }
   int32_t node_index_of_step(int step) const { return steps_[static_cast<size_t>(step)].node; }
 

@@ -53,24 +53,22 @@ bool collapse(const Shape& batch, const int64_t* a, const int64_t* b, const int6
 }
 
 /// Two matrices, without a stack: small products are as many as large ones, so they skip what stacks need.
-void run_matrices(const Buffer& a, const Buffer& b, const Buffer& y) {
+kernels::MatmulShape shape_of_matrices(const Buffer& a, const Buffer& b) {
   Strides sa(a), sb(b);
-  kernels::matmul(y.dtype,
-                  {.rows = a.dims[0],
-                   .columns = b.dims[1],
-                   .depth = a.dims[1],
-                   .a_row = sa.items[0],
-                   .a_depth = sa.items[1],
-                   .b_depth = sb.items[0],
-                   .b_column = sb.items[1],
-                   .c_row = b.dims[1],
-                   .c_column = 1},
-                  a.data, b.data, y.data);
+  return {.rows = a.dims[0],
+          .columns = b.dims[1],
+          .depth = a.dims[1],
+          .a_row = sa.items[0],
+          .a_depth = sa.items[1],
+          .b_depth = sb.items[0],
+          .b_column = sb.items[1],
+          .c_row = b.dims[1],
+          .c_column = 1};
 }
 
 void run(Call& c) {
   const Buffer &a = c.in[0], &b = c.in[1], &y = c.out[0];
-  if (a.rank == 2 && b.rank == 2) return run_matrices(a, b, y);
+  if (a.rank == 2 && b.rank == 2) return kernels::matmul(y.dtype, shape_of_matrices(a, b), a.data, b.data, y.data);
   Product p(Shape(a.shape()), Shape(b.shape()));
   DType t = y.dtype;
   Strides sa(a), sb(b);
@@ -152,6 +150,10 @@ TW_OP(matmul) = whole({
     .cost = cost_rule<NoAttrs>([](auto&, SigsIn in, SigsIn out) {
       double depth = in[0].rank() ? static_cast<double>(in[0].shape[in[0].rank() - 1]) : 1.0;
       return 2.0 * depth * static_cast<double>(out[0].shape.size());
+    }),
+    .algorithm = algorithm_rule<NoAttrs>([](auto&, const Call& c) {
+      if (c.in[0].rank != 2 || c.in[1].rank != 2) return "a stack of products";
+      return kernels::matmul_algorithm(c.out[0].dtype, shape_of_matrices(c.in[0], c.in[1]));
     }),
     .samples = {{{.in = {{{3, 4}, {4, 5}}}},
                  {.in = {{{2, 3, 4}, {4, 5}}}},

@@ -179,6 +179,10 @@ TW_OP(convolution) = whole({
     .cost = cost_rule<ConvolutionAttrs>([](auto&, SigsIn in, SigsIn out) {
       return convolution_cost(in[1].shape, out[0].shape);
     }),
+    .algorithm = algorithm_rule<ConvolutionAttrs>([](auto& a, const Call& c) {
+      return kernels::convolution_algorithm(c.out[0].dtype,
+                                            shape_of(a, c.in[0].shape(), c.in[1].shape(), c.out[0].shape()), false);
+    }),
     .samples =
         {{{.in = {{{2, 3, 5, 6}, {4, 3, 3, 3}, SampleInput({4})}}, .attrs = "kernel=(3, 3), pad=(1, 1), num_filter=4"},
           {.in = {{{2, 4, 7}, {6, 2, 3}}}, .attrs = "kernel=(3,), stride=(2,), dilate=(2,), num_group=2, no_bias=True"},
@@ -212,6 +216,10 @@ TW_OP(convolution_data) = whole({
     .heavy = true,
     .cost = cost_rule<ConvolutionAttrs>([](auto&, SigsIn in, SigsIn) {
       return convolution_cost(in[1].shape, in[0].shape);
+    }),
+    .algorithm = algorithm_rule<ConvolutionAttrs>([](auto& a, const Call& c) {
+      return kernels::convolution_algorithm(c.out[0].dtype,
+                                            shape_of(a, c.out[0].shape(), c.in[1].shape(), c.in[0].shape()), true);
     }),
     .samples = {{{.in = {{{2, 4, 5, 6}, {4, 3, 3, 3}, {2, 3, 5, 6}}}, .attrs = "kernel=(3, 3), pad=(1, 1)"}}},
 });
@@ -319,6 +327,12 @@ TW_OP(deconvolution) = whole({
     .heavy = true,
     .cost = cost_rule<ConvolutionAttrs>([](auto&, SigsIn in, SigsIn) {
       return convolution_cost(in[1].shape, in[0].shape);
+    }),
+    .algorithm = algorithm_rule<ConvolutionAttrs>([](auto& attrs, const Call& c) {
+      ConvolutionAttrs a = attrs;
+      for (int i = 0; i + 2 < c.in[0].rank; ++i) transposed_size(a, c.in[0].dim(i + 2), c.in[1].dim(i + 2), i);
+      return kernels::convolution_algorithm(c.out[0].dtype,
+                                            shape_of(a, c.out[0].shape(), c.in[1].shape(), c.in[0].shape()), true);
     }),
     .samples = {{{.in = {{{2, 3, 4, 5}, {3, 2, 3, 3}, SampleInput({2})}},
                   .attrs = "kernel=(3, 3), stride=(2, 2), pad=(1, 1), num_filter=2"},
