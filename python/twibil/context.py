@@ -29,6 +29,8 @@ class Device:
             device_id = int(number or 0)
         if device_type not in _TYPES:
             raise ValueError(f"Device: the kind must be one of {', '.join(_TYPES)}; got {device_type!r}")
+        if isinstance(device_id, bool) or not hasattr(device_id, "__index__"):
+            raise TypeError(f"Device: the number must be an integer; got {device_id!r}")
         if device_id < 0:
             raise ValueError(f"Device: the number must not be negative; got {device_id}")
         self.device_type = device_type

@@ -174,3 +174,24 @@ def test_a_transposed_convolution_that_has_no_convolution_is_refused(options):
         y = npx.deconvolution(x, np.ones((1, 1, 3)), kernel=(3,), no_bias=True, stride=(2,), adj=(1,))
     y.backward()
     assert y.shape == (1, 1, 10) and x.grad.tolist() == [[[3, 3, 3, 3]]]
+
+
+@pytest.mark.parametrize("call, kind, message", [
+    (lambda: mx.cpu("x"), TypeError, "the number must be an integer; got 'x'"),
+    (lambda: mx.np.array_split(mx.np.ones(3), 2 ** 63), MemoryError, "sections are more than"),
+    (lambda: mx.np.split(mx.np.ones(0), 10 ** 25), MemoryError, "sections are more than"),
+    (lambda: mx.gluon.nn.Dense(3, unit=4), TypeError, "Dense: there is no argument 'unit'. Did you mean 'units'"),
+    (lambda: mx.gluon.loss.L2Loss()(mx.np.ones(3), None), TypeError, "L2Loss: the second argument must be an array"),
+    (lambda: mx.image.imresize([[1]], 2, 2), TypeError, "imresize: the picture must be an array; got list"),
+    (lambda: mx.image.random_crop(mx.np.ones((2, 2)), (1, 1)), ValueError, "random_crop: the picture must have 3 dimensions"),
+])
+def test_mistakes_of_front_ends_are_named(call, kind, message):
+    with pytest.raises(kind, match=message.replace("(", r"\\(")):
+        call()
+
+
+def test_the_axis_of_a_batch_norm_layer_is_checked():
+    layer = mx.gluon.nn.BatchNorm(axis=5)
+    layer.initialize()
+    with pytest.raises(ValueError, match="BatchNorm: axis 5 is out of range"):
+        layer(mx.np.ones((2, 3)))

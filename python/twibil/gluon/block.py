@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import re
 from collections import OrderedDict
 
@@ -21,7 +22,9 @@ class Block:
     Blocks and Parameters assigned as attributes are registered under the attribute's name.
     params: another block's `params`, to share its parameters. prefix is accepted and names nothing."""
 
-    def __init__(self, prefix=None, params=None):
+    def __init__(self, prefix=None, params=None, **unknown):
+        if unknown:
+            raise _unknown_argument(type(self), next(iter(unknown)))
         if prefix is not None and not isinstance(prefix, str):
             raise TypeError(f"{type(self).__name__}: prefix must be a string; got {type(prefix).__name__}"
                             + (". Use add() for layers" if isinstance(prefix, Block) else ""))
@@ -321,6 +324,14 @@ class SymbolBlock(HybridBlock):
 def _indent(text: str, spaces: int = 2) -> str:
     first, *rest = text.split("\n")
     return "\n".join([first, *(" " * spaces + line for line in rest)])
+
+
+def _unknown_argument(cls: type, name: str) -> TypeError:
+    """Layers hand keywords that they do not know on to their base, so the error must name the layer."""
+    known = [p for base in cls.__mro__ if "__init__" in vars(base)
+             for p, kind in inspect.signature(base.__init__).parameters.items()
+             if p != "self" and kind.kind not in (kind.VAR_KEYWORD, kind.VAR_POSITIONAL)]
+    return TypeError(f"{cls.__name__}: there is no argument {name!r}.{did_you_mean(name, known)}")
 
 
 def _note_block(error: Exception, block: Block) -> None:

@@ -6,6 +6,7 @@ import math
 
 from .. import _core, np
 from ..host_random import generator
+from .arguments import takes_picture
 
 
 def _interpolation(interp: int, old=(0, 0), new=(0, 0)) -> int:
@@ -27,6 +28,7 @@ def _pair(size, name: str) -> tuple:
     return values
 
 
+@takes_picture
 def imresize(src, w, h, interp=1):
     """`src` (height, width, channels) in a new size; ValueError for sizes that are not positive."""
     width, height = _pair((w, h), "imresize")
@@ -35,6 +37,7 @@ def imresize(src, w, h, interp=1):
     return _core.imresize(src, width, height, _interpolation(interp, src.shape[:2], (height, width)))
 
 
+@takes_picture
 def resize_short(src, size, interp=2):
     """Resized so that the shorter edge has `size`, keeping proportions."""
     h, w = src.shape[:2]
@@ -42,6 +45,7 @@ def resize_short(src, size, interp=2):
     return imresize(src, new_w, new_h, interp)
 
 
+@takes_picture
 def resize(src, size, keep_ratio=False, interp=1):
     """(height, width, channels), or a batch of them, in size (width, height) or a number for both edges.
 
@@ -64,6 +68,7 @@ def scale_down(src_size, size) -> tuple:
     return int(w), int(h)
 
 
+@takes_picture
 def fixed_crop(src, x0, y0, w, h, size=None, interp=2):
     """The rectangle at (x0, y0) with width w and height h, resized to `size` where given.
 
@@ -75,6 +80,7 @@ def fixed_crop(src, x0, y0, w, h, size=None, interp=2):
     return out if size is None or (w, h) == tuple(size) else imresize(out, *size, interp=interp)
 
 
+@takes_picture
 def crop(src, x, y, width, height):
     """The rectangle of a picture or of each picture of a batch."""
     if src.ndim == 4:
@@ -86,6 +92,7 @@ def _place(room: int) -> int:
     return int(generator().integers(0, room + 1))
 
 
+@takes_picture
 def random_crop(src, size, interp=2):
     """A rectangle of `size` (shrunk to fit, then resized) at random; returns (picture, (x0, y0, width, height))."""
     h, w = src.shape[:2]
@@ -95,6 +102,7 @@ def random_crop(src, size, interp=2):
     return fixed_crop(src, x0, y0, new_w, new_h, size, interp), (x0, y0, new_w, new_h)
 
 
+@takes_picture
 def center_crop(src, size, interp=2):
     """A rectangle of `size` (shrunk to fit, then resized) in the middle; returns (picture, rectangle)."""
     h, w = src.shape[:2]
@@ -104,6 +112,7 @@ def center_crop(src, size, interp=2):
     return fixed_crop(src, x0, y0, new_w, new_h, size, interp), (x0, y0, new_w, new_h)
 
 
+@takes_picture
 def random_size_crop(src, size, area, ratio, interp=2):
     """A rectangle with a random share of the `area` and a random width-to-height `ratio`, resized to `size`; returns
     (picture, rectangle). After ten tries that do not fit, the centre crop."""
@@ -121,32 +130,38 @@ def random_size_crop(src, size, area, ratio, interp=2):
     return center_crop(src, size, interp)
 
 
+@takes_picture
 def random_resized_crop(src, xrange=(0.0, 1.0), yrange=(0.0, 1.0), width=0, height=0, area=(0.08, 1.0),
                         ratio=(0.75, 4 / 3), interp=1, max_trial=10):
     """`random_size_crop` to (width, height)."""
     return random_size_crop(src, (width, height), area, ratio, interp)[0]
 
 
+@takes_picture
 def flip_left_right(src):
     """Mirrored left to right."""
     return np.flip(src, axis=src.ndim - 2)
 
 
+@takes_picture
 def flip_top_bottom(src):
     """Mirrored top to bottom."""
     return np.flip(src, axis=src.ndim - 3)
 
 
+@takes_picture
 def random_flip_left_right(src, p=0.5):
     """Mirrored left to right with probability `p`."""
     return flip_left_right(src) if generator().uniform() < p else src
 
 
+@takes_picture
 def random_flip_top_bottom(src, p=0.5):
     """Mirrored top to bottom with probability `p`."""
     return flip_top_bottom(src) if generator().uniform() < p else src
 
 
+@takes_picture
 def copyMakeBorder(src, top, bot, left, right, type=0, values=0.0):
     """`src` with a border of a constant (the only `type`, 0)."""
     if type != 0:

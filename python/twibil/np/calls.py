@@ -45,6 +45,9 @@ def copy(a):
     return a.copy() if isinstance(a, _core.ndarray) else array(a)
 
 
+_MOST_SECTIONS = 1 << 24  # a list of so many arrays takes gigabytes; a mistaken number must not hang
+
+
 def _cuts(ary, indices_or_sections, axis: int, name: str, even: bool) -> list:
     n = ary.shape[axis]
     if not isinstance(indices_or_sections, integer_types):
@@ -55,6 +58,8 @@ def _cuts(ary, indices_or_sections, axis: int, name: str, even: bool) -> list:
     if even and n % k:
         raise ValueError(f"{name}: axis {axis} of size {n} does not divide into {k} equal sections; "
                          "array_split allows unequal ones")
+    if k > _MOST_SECTIONS:
+        raise MemoryError(f"{name}: {k} sections are more than the {_MOST_SECTIONS} that a list of arrays may hold")
     base, more = divmod(n, k)
     return [i * base + min(i, more) for i in range(1, k)]
 

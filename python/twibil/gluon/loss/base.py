@@ -18,6 +18,11 @@ class Loss(HybridBlock):
     def __repr__(self):
         return f"{type(self).__name__}(batch_axis={self._batch_axis}, w={self._weight})"
 
+    def __call__(self, *args, **kwargs):
+        if len(args) > 1 and args[1] is None:
+            raise TypeError(f"{type(self).__name__}: the second argument must be an array; got None")
+        return super().__call__(*args, **kwargs)
+
     def _weigh(self, loss, sample_weight=None, weight="own"):
         """`loss` times `sample_weight` (broadcast) times the constant weight."""
         if sample_weight is not None:

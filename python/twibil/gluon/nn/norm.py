@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from ... import np, npx
+from ...base import describe
 from ..block import HybridBlock
 
 
@@ -23,6 +24,8 @@ class _Norm(HybridBlock):
 
     def infer_shape(self, x, *_):
         for p in self._reg_params.values():
+            if not -x.ndim <= self._axis < x.ndim:
+                raise ValueError(f"{type(self).__name__}: axis {self._axis} is out of range for {describe(x)}")
             p.shape = (x.shape[self._axis],)
 
     def __repr__(self):
