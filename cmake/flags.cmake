@@ -27,6 +27,13 @@ add_library(twibil_flags INTERFACE)
 # cost one instruction where the default for shared objects costs a call; the eager path reads several per operation.
 target_compile_options(twibil_flags INTERFACE
   -Wall -Wextra -Wno-missing-field-initializers -fno-math-errno -fno-trapping-math -ftls-model=initial-exec)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  # g++ clears structures of 128 bytes and more (attributes, layouts) by `rep stos`, which takes longer to start than a
+  # small operation takes to run; a few vector stores do it.
+  target_compile_options(twibil_flags INTERFACE
+    -mmemset-strategy=vector_loop:512:noalign,libcall:-1:noalign
+    -mmemcpy-strategy=vector_loop:512:noalign,libcall:-1:noalign)
+endif()
 if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   target_compile_options(twibil_flags INTERFACE -Werror=reorder-init-list)  # as g++: fields of a declaration in order
 endif()

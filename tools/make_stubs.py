@@ -15,6 +15,7 @@ import argparse
 import ast
 import importlib.machinery
 import importlib.util
+import inspect
 import keyword
 import textwrap
 import types
@@ -205,7 +206,7 @@ def member(name: str, value) -> str | None:
     doc = getattr(value, "__doc__", None) or ""
     if isinstance(value, types.GetSetDescriptorType):
         return f"    @property\n    def {name}(self) -> Any:\n{docstring(doc, '        ')}\n        ...\n"
-    if isinstance(value, types.MethodDescriptorType):
+    if inspect.ismethoddescriptor(value):
         return f"    def {name}(self, *args: Any, **kwargs: Any) -> Any:\n{docstring(doc, '        ')}\n        ...\n"
     return None
 

@@ -16,6 +16,7 @@ struct ArrayObject {  // the first 24 bytes of a Value; instances of subclasses 
 static_assert(offsetof(ArrayObject, value) == offsetof(Value, self), "the object head must fit into Value::front_end");
 
 extern PyTypeObject ArrayType;
+void add_quick_methods();  // to the type's dictionary (quick_method.h)
 
 inline bool is_array(PyObject* o) { return Py_IS_TYPE(o, &ArrayType) || PyType_IsSubtype(Py_TYPE(o), &ArrayType); }
 inline Value* value_of(PyObject* o) { return reinterpret_cast<ArrayObject*>(o)->value; }

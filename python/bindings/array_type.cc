@@ -2,11 +2,14 @@
 // The array type: life of its objects, properties, and the few methods that are not operators.
 #include "api/grad_req.h"
 #include "convert.h"
+#include "engine/variable.h"
+#include "function.h"
 #include "indexing.h"
 #include "ir/apply.h"
 #include "ir/node.h"
 #include "ir/registry.h"
 #include "operators.h"
+#include "quick_method.h"
 #include "runtime/backward.h"
 #include "runtime/launch.h"
 
@@ -68,7 +71,8 @@ PyObject* get_transposed(PyObject* o, void*) {
   return guarded([&] {
     // layers: operator names (what .T means)
     static const OpDef& op = require_op("transpose");
-    return wrap(apply(op, {Val::share(value_of(o))}));
+    Value* x = value_of(o);
+    return call_op(op, op.attrs.defaults, {&x, 1}, nullptr);
   });
 }
 PyObject* get_context(PyObject*, void*) {
@@ -137,6 +141,7 @@ PyObject* tolist(PyObject* o, PyObject*) {
   });
 }
 PyObject* wait_for_writes(PyObject* o, PyObject*) {
+  if (engine::ready_to_read(value_of(o)->root->variable.load(std::memory_order_acquire))) Py_RETURN_NONE;
   return guarded([&] {
     wait_to_read(*value_of(o));
     Py_RETURN_NONE;
@@ -281,8 +286,6 @@ PyMethodDef methods[] = {
     {"item", item, METH_VARARGS, "The one element (or the one at the given index) as a Python number."},
     {"asscalar", item, METH_VARARGS, "The one element as a Python number."},
     {"tolist", tolist, METH_NOARGS, "Nested lists of Python numbers."},
-    {"wait_to_read", wait_for_writes, METH_NOARGS,
-     "Waits until the elements are computed; raises what went wrong in them."},
     {"wait_to_write", wait_for_all, METH_NOARGS, "Waits until nobody reads or writes the elements."},
     {"as_np_ndarray", same, METH_NOARGS, "This array."},
     {"as_nd_ndarray", same, METH_NOARGS, "This array: there is one array type."},
@@ -306,6 +309,9 @@ PyMethodDef methods[] = {
     {},
 };
 
+PyMethodDef wait_to_read_method = {"wait_to_read", wait_for_writes, METH_NOARGS,
+                                   "Waits until the elements are computed; raises what went wrong in them."};
+
 Py_ssize_t length(PyObject* o) {
   Value& v = *value_of(o);
   if (v.rank() == 0) {
@@ -321,6 +327,11 @@ PySequenceMethods sequence = {.sq_length = length, .sq_item = array_item, .sq_co
 Py_hash_t hash(PyObject* o) { return static_cast<Py_hash_t>(reinterpret_cast<uintptr_t>(value_of(o)) >> 6); }
 
 }  // namespace
+
+void add_quick_methods() {
+  Ref method(make_quick_method(wait_to_read_method));
+  checked(PyDict_SetItemString(ArrayType.tp_dict, wait_to_read_method.ml_name, method.get()));
+}
 
 PyTypeObject ArrayType = {
     .ob_base = PyVarObject_HEAD_INIT(nullptr, 0).tp_name = "twibil.np.ndarray",

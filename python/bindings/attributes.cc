@@ -87,8 +87,7 @@ void store(const Field& f, void* attrs, PyObject* o, const char* op) {
     case AttrKind::scalar: attr_at<Scalar>(attrs, f) = scalar(o, f, op); return;
     case AttrKind::int_list:
       if (none) wrong(f, op, "an integer or a tuple of integers", o);
-      attr_at<IntList>(attrs, f) = to_int_list(o, Purpose(op, f));
-      return;
+      return read_int_list(o, Purpose(op, f), attr_at<IntList>(attrs, f));
     case AttrKind::real_list: attr_at<DoubleList>(attrs, f) = double_list(o, f, op); return;
     case AttrKind::text: return set_text(f, attrs, o, op);
     case AttrKind::choice: try { attr_at<Choice>(attrs, f) = Choice(find_choice(f, word(o, f, op)));
@@ -113,7 +112,8 @@ void store(const Field& f, void* attrs, PyObject* o, const char* op) {
       attr_at<Maybe<Scalar>>(attrs, f) = none ? Maybe<Scalar>() : Maybe<Scalar>(scalar(o, f, op));
       return;
     case AttrKind::maybe_int_list:
-      attr_at<Maybe<IntList>>(attrs, f) = none ? Maybe<IntList>() : Maybe<IntList>(to_int_list(o, Purpose(op, f)));
+      attr_at<Maybe<IntList>>(attrs, f).has = !none;
+      if (!none) read_int_list(o, Purpose(op, f), attr_at<Maybe<IntList>>(attrs, f).value);
       return;
   }
 }

@@ -107,21 +107,21 @@ int64_t to_int(PyObject* o, const Purpose& what) {
   return whole_number(index.get(), what);
 }
 
-IntList to_int_list(PyObject* o, const Purpose& what) {
-  IntList list;
+void read_int_list(PyObject* o, const Purpose& what, IntList& to) {
+  to.count = 0;
+  if (PyLong_CheckExact(o)) return to.push_back(whole_number(o, what));
   if (PyTuple_Check(o) || PyList_Check(o)) {
     Py_ssize_t n = PySequence_Fast_GET_SIZE(o);
     TW_CHECK(n <= IntList::capacity, value, what, " must hold at most ", IntList::capacity, " integers; got ",
              static_cast<int64_t>(n));
-    for (Py_ssize_t i = 0; i < n; ++i) list.push_back(to_int(PySequence_Fast_GET_ITEM(o, i), what));
-    return list;
+    for (Py_ssize_t i = 0; i < n; ++i) to.push_back(to_int(PySequence_Fast_GET_ITEM(o, i), what));
+    return;
   }
   if (!PyLong_Check(o) && PySequence_Check(o) && !is_array(o)) {
     Ref sequence(checked(PySequence_Tuple(o)));
-    return to_int_list(sequence.get(), what);
+    return read_int_list(sequence.get(), what, to);
   }
-  list.push_back(to_int(o, what));
-  return list;
+  to.push_back(to_int(o, what));
 }
 
 PyObject* shape_tuple(std::span<const int64_t> dims) {

@@ -33,7 +33,12 @@ inline void append_part(std::string& to, const Purpose& p) {
 }
 int64_t to_int(PyObject* o, const Purpose& what);
 PyObject* shape_tuple(std::span<const int64_t> dims);
-IntList to_int_list(PyObject* o, const Purpose& what);
+void read_int_list(PyObject* o, const Purpose& what, IntList& to);  // replaces what stands there
+inline IntList to_int_list(PyObject* o, const Purpose& what) {
+  IntList list;
+  read_int_list(o, what, list);
+  return list;
+}
 
 void set_attr(const Field& field, void* attrs, PyObject* o, const char* op);
 PyObject* attr_object(const Field& field, const void* attrs);

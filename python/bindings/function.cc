@@ -23,6 +23,7 @@ struct Function {
   const char* name;                  // "np.sum"
   std::vector<PyObject*>* keywords;  // interned: inputs, then attributes
   uint64_t required;                 // bit k: attribute k has no default
+  Py_ssize_t arrays_only;            // this many arrays (1 or 2) and nothing else are a call; 0: of another kind
 };
 
 const char* short_name(const char* name) {
@@ -104,7 +105,10 @@ class Arguments {
         while (i < n && (is_array(args[i]) || is_symbol(args[i]))) append(args[i++]);
       }
     } else {
-      for (int k = 0; k < inputs_ && i < n; ++k) set_input(k, args[i++]);
+      for (int k = 0; k < inputs_ && i < n; ++k, ++i) {
+        if (Py_IS_TYPE(args[i], &ArrayType)) arrays_.borrow(k, value_of(args[i]));
+        else set_input(k, args[i]);
+      }
     }
     int k = 0;
     for (; k < op_.attrs.count && i < n; ++k) {
@@ -204,7 +208,13 @@ class Arguments {
       return spread(list.get());
     }
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(sequence); ++i) {
-      Ref held(Py_NewRef(PySequence_Fast_GET_ITEM(sequence, i)));  // its conversion may run code that changes the list
+      PyObject* item = PySequence_Fast_GET_ITEM(sequence, i);
+      if (is_array(item)) {
+        arrays_.skip_to(inputs_ - 1);
+        arrays_.append(Val::share(value_of(item)));
+        continue;
+      }
+      Ref held(Py_NewRef(item));  // its conversion may run code that changes the list
       append(held.get());
     }
   }
@@ -258,11 +268,16 @@ PyObject* call_function(PyObject* self, PyObject* const* args, size_t flags, PyO
   const Function& f = *reinterpret_cast<Function*>(self);
   Py_ssize_t n = PyVectorcall_NARGS(flags);
   return guarded([&] {
-    if (!names && n && Py_IS_TYPE(args[0], &ArrayType)) {
-      if (n == 2 && f.op->inputs() == 2 && Py_IS_TYPE(args[1], &ArrayType)) {
-        if (Value* y = fast_binary(*f.fast, value_of(args[0]), value_of(args[1]))) return wrap_new(y);
-      } else if (n == 1 && f.op->inputs() == 1) {
-        if (Value* y = fast_unary(*f.fast, value_of(args[0]))) return wrap_new(y);
+    if (!names && n && n == f.arrays_only && Py_IS_TYPE(args[0], &ArrayType)) {  // nothing to sort
+      Value* in[2] = {value_of(args[0]), nullptr};
+      if (n == 1) {
+        if (Value* y = fast_unary(*f.fast, in[0])) return wrap_new(y);
+        return call_op(*f.op, f.op->attrs.defaults, {in, 1}, nullptr);
+      }
+      if (Py_IS_TYPE(args[1], &ArrayType)) {
+        in[1] = value_of(args[1]);
+        if (Value* y = fast_binary(*f.fast, in[0], in[1])) return wrap_new(y);
+        return call_op(*f.op, f.op->attrs.defaults, in, nullptr);
       }
     }
     try {
@@ -376,6 +391,7 @@ PyObject* make_function(const OpDef& op, const char* name) {
   for (const Field& field : op.attrs.span()) f->keywords->push_back(interned(field.name));
   f->required = 0;
   for (int k = 0; k < op.attrs.count; ++k) f->required |= uint64_t{op.attrs.fields[k].required} << k;
+  f->arrays_only = f->required || op.variadic() || op.inputs() > 2 ? 0 : op.inputs();
   return reinterpret_cast<PyObject*>(f);
 }
 

@@ -142,6 +142,11 @@ PyObject* array_subscript(PyObject* o, PyObject* key) {
       TW_CHECK(x.rank() > 0, index, "too many indices: the array has 0 dimensions, 1 was indexed");
       return wrap_new(new_item_view(x, checked_index(to_int(key, "an index"), x.dims[0], 0)));
     }
+    if (Py_IS_TYPE(key, &ArrayType) && is_integer(value_of(key)->dtype()) && x.rank() > 0) {
+      AdvancedKey rows;
+      rows.add(Val::share(value_of(key)), 0, x.shape());
+      return wrap(rows.read(Val::share(&x)));
+    }
     ParsedKey parsed = parse(x, key);
     if (parsed.advanced.empty()) return wrap(basic_view(x, parsed.basic));
     return wrap(parsed.advanced.read(is_whole(x, parsed.basic) ? Val::share(&x) : basic_view(x, parsed.basic)));

@@ -13,6 +13,7 @@
 #include "memory/allocator.h"
 #include "operators.h"
 #include "optimizer.h"
+#include "quick_method.h"
 #include "registry.h"
 #include "runtime/launch.h"
 #include "runtime/random_state.h"
@@ -192,6 +193,8 @@ extern "C" PyMODINIT_FUNC PyInit__core() {
     prepare_function_type();
     prepare_iterator_type();
     prepare_operators();
+    prepare_quick_methods();
+    add_quick_methods();
     add_methods();
     python::Ref module(checked(PyModule_Create(&definition)));
     checked(PyModule_AddStringConstant(module.get(), "__version__", TWIBIL_VERSION));

@@ -3,6 +3,7 @@
 #include "operators.h"
 
 #include "convert.h"
+#include "function.h"
 #include "ir/registry.h"
 #include "runtime/fast_path.h"
 
@@ -76,6 +77,10 @@ PyObject* binary(Syntax which, PyObject* a, PyObject* b) {
       Scalar s;
       if (to_scalar(a, &s) && same_kind(*value_of(b), s))
         if (Value* y = fast_scalar(f, value_of(b), s, true)) return wrap_new(y);
+    }
+    if (plain(a) && plain(b)) {
+      Value* in[2] = {value_of(a), value_of(b)};
+      return call_op(*f.op, f.op->attrs.defaults, in, nullptr);
     }
     return invoke_binary(*f.op, a, b);
   });

@@ -216,7 +216,9 @@ struct OpDef {
   PredictFunction predict = nullptr;      // what a .trains operator is outside training
   std::array<Sample, 6> samples = {};
 
-  int8_t input_count = 0, output_count = 1;  // of `in` and `out`; filled in by whole()
+  // filled in by whole()
+  int8_t input_count = 0, output_count = 1;  // of `in` and `out`
+  bool plain = false;                        // a kernel makes one fresh output from arrays and attributes alone
 
   constexpr int inputs() const { return input_count; }
   constexpr int outputs() const { return output_count; }
@@ -233,6 +235,8 @@ constexpr OpDef counted(OpDef d) {
   d.input_count = static_cast<int8_t>(n);
   for (n = 0; n < static_cast<int>(d.out.size()) && d.out[n];) ++n;
   d.output_count = static_cast<int8_t>(n ? n : 1);
+  d.plain = d.kernel && d.infer && !d.program && !d.view && !d.expand && !d.predict && d.output_count == 1 &&
+            !d.writes_inputs() && !d.random && !d.data_dependent;
   return d;
 }
 

@@ -89,16 +89,19 @@ static Value* new_part(Value& base, int rank, int64_t size, int64_t offset, bool
 
 Value* new_view(Value& base, const Layout& layout) {
   int rank = layout.shape.rank();
-  int64_t size = layout.shape.size(), row_major = 1;
-  checked_mul(size, size_of(base.dtype()));
-  bool strided = false, repeated = false;  // a write to a repeated element would change many
+  int64_t row_major = 1;
+  bool strided = false, repeated = false, empty = false;  // a write to a repeated element would change many
   for (int i = rank - 1; i >= 0; --i) {
     int64_t n = layout.shape[i];
-    strided |= n > 1 && layout.strides[i] != row_major;
-    repeated |= n > 1 && layout.strides[i] == 0;
-    row_major *= n;
+    empty |= n == 0;
+    if (n <= 1) continue;
+    strided |= layout.strides[i] != row_major;
+    repeated |= layout.strides[i] == 0;
+    row_major = checked_mul(row_major, n);
   }
-  strided &= size != 0;
+  int64_t size = empty ? 0 : row_major;
+  checked_mul(size, size_of(base.dtype()));
+  strided &= !empty;
   Value* v = new_part(base, rank, size, layout.offset, strided, repeated);
   for (int i = 0; i < rank; ++i) v->dims[i] = layout.shape[i];
   for (int i = 0; strided && i < rank; ++i) v->strides[i] = layout.strides[i];

@@ -150,7 +150,8 @@ template <class T, int NV, int MR> void fill_rows(GemmTiles<T>& tiles) {
 
 // ---- Not packed -----------------------------------------------------------------------------------------------------
 
-template <class T, int MR, int NV, bool kPart> HWY_NOINLINE void direct_tile(const DirectTile<T>& g) {
+/// MR rows of g from `a` on, into `c`.
+template <class T, int MR, int NV, bool kPart> HWY_NOINLINE void direct_tile(const DirectTile<T>& g, const T* a, T* c) {
   const Tag<T> d;
   constexpr int64_t kLast = (NV - 1) * kLanes<T>;
   const int64_t part = g.columns - kLast;  // columns in the last vector
@@ -160,7 +161,7 @@ template <class T, int MR, int NV, bool kPart> HWY_NOINLINE void direct_tile(con
 #pragma GCC unroll 4
     for (int v = 0; v < NV; ++v) sum[m][v] = hn::Zero(d);
   }
-  const T *a = g.a, *b = g.b;
+  const T* b = g.b;
   for (int64_t k = 0; k < g.depth; ++k, a += g.a_depth_step, b += g.b_step) {
     Vector<T> row[NV];
 #pragma GCC unroll 4
@@ -175,8 +176,7 @@ template <class T, int MR, int NV, bool kPart> HWY_NOINLINE void direct_tile(con
     }
   }
 #pragma GCC unroll 8
-  for (int m = 0; m < MR; ++m) {
-    T* c = g.c + m * g.c_step;
+  for (int m = 0; m < MR; ++m, c += g.c_step) {
 #pragma GCC unroll 4
     for (int v = 0; v < NV; ++v) {
       Vector<T> x = sum[m][v];
@@ -194,32 +194,32 @@ template <class T, int MR, int NV, bool kPart> HWY_NOINLINE void direct_tile(con
   }
 }
 
-template <class T, int NV, bool kPart> void direct_rows(DirectTile<T> g) {
-  constexpr int kMost = kMaxRows[1] >= 8 ? 8 : 4;
-  const int64_t rows = g.rows;
-  for (int64_t m = 0; m < rows;) {
-    int64_t step = std::min<int64_t>(rows - m, kMost);
-    if constexpr (kMost == 8) {
-      if (step == 8) direct_tile<T, 8, NV, kPart>(g);
-    }
-    if (step >= 4 && step < 8) direct_tile<T, 4, NV, kPart>(g), step = 4;
-    else if (step >= 2 && step < 4) direct_tile<T, 2, NV, kPart>(g), step = 2;
-    else if (step == 1) direct_tile<T, 1, NV, kPart>(g);
-    m += step;
-    g.a += step * g.a_row_step;
-    g.c += step * g.c_step;
+template <class T, int NV, bool kPart> void direct_rows(const DirectTile<T>& g) {
+  constexpr int kMost = NV == 1 || kMaxRows[1] >= 8 ? 8 : 4;  // 16 registers hold the sums of 8 x 1 or 4 x 2 vectors
+  const T* a = g.a;
+  T* c = g.c;
+  for (int64_t rest = g.rows, step; rest > 0; rest -= step, a += step * g.a_row_step, c += step * g.c_step) {
+    if (kMost == 8 && rest >= 8) direct_tile<T, kMost, NV, kPart>(g, a, c), step = kMost;
+    else if (rest >= 4) direct_tile<T, 4, NV, kPart>(g, a, c), step = 4;
+    else if (rest >= 2) direct_tile<T, 2, NV, kPart>(g, a, c), step = 2;
+    else direct_tile<T, 1, NV, kPart>(g, a, c), step = 1;
   }
+}
+
+template <class T> void direct_columns(const DirectTile<T>& g) {  // at most two vectors of them
+  if (g.columns == 2 * kLanes<T>) direct_rows<T, 2, false>(g);
+  else if (g.columns > kLanes<T>) direct_rows<T, 2, true>(g);
+  else if (g.columns == kLanes<T>) direct_rows<T, 1, false>(g);
+  else direct_rows<T, 1, true>(g);
 }
 
 template <class T> void direct(const DirectTile<T>& all) {
   constexpr int64_t kWide = 2 * kLanes<T>;
+  if (all.columns <= kWide) return all.columns > 0 ? direct_columns(all) : void();
   DirectTile<T> g = all;
   for (int64_t n = 0; n < all.columns; n += kWide) {
     g.columns = std::min(kWide, all.columns - n);
-    if (g.columns == kWide) direct_rows<T, 2, false>(g);
-    else if (g.columns > kLanes<T>) direct_rows<T, 2, true>(g);
-    else if (g.columns == kLanes<T>) direct_rows<T, 1, false>(g);
-    else direct_rows<T, 1, true>(g);
+    direct_columns(g);
     g.b += kWide;
     g.c += kWide;
     if (g.column_bias) g.column_bias += kWide;

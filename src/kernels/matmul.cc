@@ -237,6 +237,20 @@ MatmulShape transposed(const MatmulShape& s) {
 
 template <class T> void multiply(const Problem<T>& p) {
   const MatmulShape& s = p.s;
+  if (is_small(s) && s.b_column == 1 && s.c_column == 1) {  // a few hundred cycles of work: nothing to plan
+    return gemm_tiles<T>().direct({.a = p.a,
+                                   .a_row_step = s.a_row,
+                                   .a_depth_step = s.a_depth,
+                                   .b = p.b,
+                                   .b_step = s.b_depth,
+                                   .c = p.c,
+                                   .c_step = s.c_row,
+                                   .rows = s.rows,
+                                   .columns = s.columns,
+                                   .depth = s.depth,
+                                   .accumulate = p.accumulate,
+                                   .column_bias = p.bias});
+  }
   if (s.rows == 0 || s.columns == 0) return;
   if (s.c_column != 1 && s.columns > 1) {
     if (s.c_row != 1 || p.bias) return multiply_through_copy_of_c(p);

@@ -41,7 +41,19 @@ template <bool kMax, class T> int64_t arg_of_row(const T* x, int64_t n) {
     }
     i = n / kLane * kLane;
   }
-  for (; i < n; ++i) {
+  // What is left is short. Whether one of them is NaN is asked once: it takes as long as everything else together.
+  V first = best;
+  int64_t at = index;
+  bool nan = best != best;
+  for (int64_t k = i; k < n; ++k) {
+    V v = load(x, k);
+    bool take = kMax ? v > best : v < best;
+    best = take ? v : best;
+    at = take ? k : at;
+    nan |= v != v;
+  }
+  if (!nan) return at;
+  for (best = first; i < n; ++i) {
     V v = load(x, i);
     if (better<kMax>(v, best)) best = v, index = i;
   }

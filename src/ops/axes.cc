@@ -16,8 +16,11 @@ kernels::AxisSet axis_set(const Maybe<IntList>& axis, int rank, std::string_view
   return set;
 }
 
-Shape reduced_shape(const Shape& x, const Maybe<IntList>& axis, bool keepdims, std::string_view who) {
-  kernels::AxisSet set = axis_set(axis, x.rank(), who);
+kernels::AxisSet axis_set(const Maybe<int64_t>& axis, int rank, std::string_view who) {
+  return axis ? 1u << normalize_axis(*axis, rank, who) : (1u << rank) - 1;
+}
+
+Shape reduced_shape(const Shape& x, kernels::AxisSet set, bool keepdims) {
   Shape out;
   for (int i = 0; i < x.rank(); ++i) {
     if (!(set >> i & 1)) out.push_back(x[i]);

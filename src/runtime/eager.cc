@@ -268,11 +268,8 @@ bool rewrite_call(const OpDef& op, const void* attrs, std::span<Value* const> in
   return true;
 }
 
-static void invoke_checked(const OpDef& op, const void* attrs, std::span<Value* const> given_in, Value** out,
-                           Value* const* given) {
-  if (op.view && !given && given_in.size() == 1 && given_in[0] && !given_in[0]->has(kTraced) &&
-      !must_record(op, given_in))
-    if (make_view(op, attrs, *given_in[0], out)) return;
+[[gnu::noinline]] static void invoke_long(const OpDef& op, const void* attrs, std::span<Value* const> given_in,
+                                          Value** out, Value* const* given) {
   Inputs in(op, given_in);
   check_inputs(op, in.sigs);
   for (int k = 0; given && k < op.visible_outputs(); ++k) in.traced |= given[k] && given[k]->has(kTraced);
@@ -286,7 +283,14 @@ static void invoke_checked(const OpDef& op, const void* attrs, std::span<Value* 
 
 void invoke(const OpDef& op, const void* attrs, std::span<Value* const> in, Value** out, Value* const* given) {
   try {
-    invoke_checked(op, attrs, in, out, given);
+    if (!given && op.plain) {
+      out[0] = call_plain(op, attrs, in);
+      if (out[0]) return;
+    } else if (!given && op.view && in.size() == 1 && in[0] && !in[0]->has(kTraced) &&
+               !(modes.recording && must_record(op, in))) {
+      if (make_view(op, attrs, *in[0], out)) return;
+    }
+    invoke_long(op, attrs, in, out, given);
   } catch (Error& e) {
     name_error(op, e);
     throw;

@@ -14,6 +14,11 @@ void invoke(const OpDef& op, const void* attrs, std::span<Value* const> in, Valu
 bool rewrite_call(const OpDef& op, const void* attrs, std::span<Value* const> in, Value** out, Value* const* given);
 /// Whether an array given as out= can take a result.
 void check_given(const OpDef& op, const Value& out, const Sig& sig);
+
+/// The short way of an operator that is `plain` (ir/op.h), on few and small arrays that are all there, ready, and of
+/// the layout and dtype that the kernel takes. Null for all other calls, also those that are errors: nothing is done.
+Value* call_plain(const OpDef& op, const void* attrs, std::span<Value* const> in);
+
 /// Whether every array that the operator needs is there, and none that it does not take. Throws a type error.
 void check_inputs(const OpDef& op, SigsIn in);
 /// Shapes and dtypes of the outputs. Returns the dtype that a pointwise operator computes in.

@@ -26,18 +26,17 @@ struct FastPath {
 /// Below this many elements an operation is done before a queue would have been told of it.
 inline constexpr int64_t kInlineElements = 16384;
 
-/// A row-major value with the shape of `like`, which is row-major and small.
-inline Value* new_like(const Value& like, DType dtype) {
-  int64_t bytes = static_cast<int64_t>(like.word >> 32) * size_of(dtype);
+/// A row-major value of a few elements: word and dims (all kMaxRank of them) are known to be right.
+inline Value* new_small(uint64_t word, uint32_t device, const int64_t* dims, int64_t bytes) {
   Value* v = static_cast<Value*>(allocate_block(sizeof(Value)));
   v->front_end[0] = 0;
   v->self = v;
   v->count.store(1, std::memory_order_relaxed);
-  v->device = like.device;
-  v->word = (like.word & ~(kFlags | 0xff)) | static_cast<uint64_t>(dtype);
+  v->device = device;
+  v->word = word;
   v->root = v;
   v->variable.store(nullptr, std::memory_order_relaxed);
-  for (int i = 0; i < kMaxRank; ++i) v->dims[i] = like.dims[i];
+  for (int i = 0; i < kMaxRank; ++i) v->dims[i] = dims[i];
   v->node = nullptr;
   v->node_output = 0;
   v->version = 0;
@@ -51,6 +50,12 @@ inline Value* new_like(const Value& like, DType dtype) {
     throw;
   }
   return v;
+}
+
+/// A row-major value with the shape of `like`, which is row-major and small.
+inline Value* new_like(const Value& like, DType dtype) {
+  return new_small((like.word & ~(kFlags | 0xff)) | static_cast<uint64_t>(dtype), like.device, like.dims,
+                   static_cast<int64_t>(like.word >> 32) * size_of(dtype));
 }
 
 inline bool simple(const Value& v) {

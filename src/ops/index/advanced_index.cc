@@ -6,6 +6,7 @@
 
 #include "kernels/index.h"
 #include "ops/forms.h"
+#include "ops/index/offsets.h"
 #include "ops/strides.h"
 
 namespace twibil::ops {
@@ -63,7 +64,7 @@ Plan plan_of(const AdvancedIndexAttrs& a, const Shape& x, SigsIn in, size_t firs
 /// Where every index leads to in x, and the strides of a slice on both sides.
 struct Places {
   Plan plan;
-  std::vector<int64_t> offsets;
+  Offsets offsets;
   Shape slice;
   int64_t x_strides[kMaxRank], y_strides[kMaxRank];
   int64_t y_step = 1;
@@ -85,7 +86,7 @@ Places find_places(const AdvancedIndexAttrs& a, const Buffer& x, std::span<const
     terms[k] = {
         indices[k].dtype, indices[k].data, {strides[k], static_cast<size_t>(walk.rank)}, x.dims[axis], own.items[axis]};
   }
-  p.offsets.resize(static_cast<size_t>(p.plan.index_shape.size()));
+  p.offsets.resize(p.plan.index_shape.size());
   if (kernels::BadIndex bad = kernels::index_offsets({terms, indices.size()}, p.plan.index_shape, p.offsets.data()))
     throw_error(ErrorKind::index, text("index ", bad.value, " is out of range for axis ", a.axes[bad.term],
                                        " with size ", x.dims[a.axes[bad.term]]));
@@ -115,8 +116,8 @@ TW_OP(advanced_index) = whole({
     .types = kAll,
     .kernel = cpu_rule<AdvancedIndexAttrs>([](auto& a, Call& c) {
       Places p = find_places(a, c.in[0], c.in.subspan(1));
-      kernels::gather(c.in[0].dtype, static_cast<int64_t>(p.offsets.size()), p.offsets.data(), p.slice, c.in[0].data,
-                      p.x(), c.out[0].data, p.y_step, p.y());
+      kernels::gather(c.in[0].dtype, p.offsets.count(), p.offsets.data(), p.slice, c.in[0].data, p.x(), c.out[0].data,
+                      p.y_step, p.y());
     }),
     .strided = true,
     .needs = kAllInputs & ~X0,
@@ -143,8 +144,8 @@ TW_OP(advanced_index_grad) = whole({
     .kernel = cpu_rule<AdvancedIndexAttrs>([](auto& a, Call& c) {
       kernels::fill(c.out[0].dtype, c.out[0].shape(), c.out[0].data, Strides(c.out[0]), Scalar(0));
       Places p = find_places(a, c.out[0], c.in.subspan(2));
-      kernels::scatter_add(c.in[0].dtype, static_cast<int64_t>(p.offsets.size()), p.offsets.data(), p.slice,
-                           c.in[0].data, p.y_step, p.y(), c.out[0].data, p.x());
+      kernels::scatter_add(c.in[0].dtype, p.offsets.count(), p.offsets.data(), p.slice, c.in[0].data, p.y_step, p.y(),
+                           c.out[0].data, p.x());
     }),
     .needs = kAllInputs & ~(X0 | X1),
     .grad = grad_rule<AdvancedIndexAttrs>([](auto& a, const Grad& g) -> Vals {
@@ -179,8 +180,8 @@ TW_OP(advanced_put) = whole({
                    .dtype = c.out[0].dtype,
                    .rank = static_cast<uint8_t>(p.plan.result.rank())};
       copy_buffer(c.in[1], value);
-      kernels::scatter(c.out[0].dtype, static_cast<int64_t>(p.offsets.size()), p.offsets.data(), p.slice, value.data,
-                       p.y_step, p.y(), c.out[0].data, p.x());
+      kernels::scatter(c.out[0].dtype, p.offsets.count(), p.offsets.data(), p.slice, value.data, p.y_step, p.y(),
+                       c.out[0].data, p.x());
     }),
     .strided = true,
     .needs = kAllInputs & ~(X0 | X1),
@@ -209,7 +210,7 @@ TW_OP(advanced_put_grad) = whole({
       Places p = find_places(a, c.out[0], c.in.subspan(1));
       uint64_t zero = 0;
       int64_t still[kMaxRank] = {};
-      kernels::scatter(c.out[0].dtype, static_cast<int64_t>(p.offsets.size()), p.offsets.data(), p.slice, &zero, 0,
+      kernels::scatter(c.out[0].dtype, p.offsets.count(), p.offsets.data(), p.slice, &zero, 0,
                        {still, static_cast<size_t>(p.slice.rank())}, c.out[0].data, p.x());
     }),
     .strided = true,

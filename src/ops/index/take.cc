@@ -5,6 +5,7 @@
 
 #include "kernels/index.h"
 #include "ops/forms.h"
+#include "ops/index/offsets.h"
 #include "ops/strides.h"
 
 namespace twibil::ops {
@@ -41,11 +42,11 @@ struct TakePlan {
   int axis;
   Shape slice;
   int64_t x_strides[kMaxRank], y_strides[kMaxRank], y_step = 1;
-  std::vector<int64_t> offsets;
+  Offsets offsets;
   TakePlan(const TakeAttrs& a, const Buffer& x, const Buffer& indices, const char* who)
       : axis(a.axis ? normalize_axis(*a.axis, x.rank, who) : 0) {
     Strides own(x), si(indices);
-    offsets.resize(static_cast<size_t>(indices.size));
+    offsets.resize(indices.size);
     kernels::IndexTerm term{indices.dtype, indices.data, si, x.dims[axis], own.items[axis], mode_of(a.mode)};
     if (kernels::BadIndex bad = kernels::index_offsets({&term, 1}, indices.shape(), offsets.data()))
       bad_index(who, bad, axis, x.dims[axis]);
@@ -116,8 +117,8 @@ TW_OP(take_axis) = whole({
     .types = kAll,
     .kernel = cpu_rule<TakeAttrs>([](auto& a, Call& c) {
       TakePlan p(a, c.in[0], c.in[1], "take");
-      kernels::gather(c.in[0].dtype, static_cast<int64_t>(p.offsets.size()), p.offsets.data(), p.slice, c.in[0].data,
-                      p.xs(), c.out[0].data, p.y_step, p.ys());
+      kernels::gather(c.in[0].dtype, p.offsets.count(), p.offsets.data(), p.slice, c.in[0].data, p.xs(), c.out[0].data,
+                      p.y_step, p.ys());
     }),
     .strided = true,
     .needs = X1,
@@ -140,8 +141,8 @@ TW_OP(take_grad) = whole({
     .kernel = cpu_rule<TakeAttrs>([](auto& a, Call& c) {
       kernels::fill(c.out[0].dtype, c.out[0].shape(), c.out[0].data, Strides(c.out[0]), Scalar(0));
       TakePlan p(a, c.out[0], c.in[2], "take");
-      kernels::scatter_add(c.out[0].dtype, static_cast<int64_t>(p.offsets.size()), p.offsets.data(), p.slice,
-                           c.in[0].data, p.y_step, p.ys(), c.out[0].data, p.xs());
+      kernels::scatter_add(c.out[0].dtype, p.offsets.count(), p.offsets.data(), p.slice, c.in[0].data, p.y_step, p.ys(),
+                           c.out[0].data, p.xs());
     }),
     .needs = X2,
     .grad = grad_rule<TakeAttrs>([](auto& a, const Grad& g) -> Vals {
@@ -159,10 +160,11 @@ static Shape picked(const PickAttrs& a, const Shape& x, bool keep) {
   else y.erase(axis);
   return y;
 }
-static std::vector<int64_t> pick_offsets(const PickAttrs& a, const Buffer& x, const Buffer& index) {
+static Offsets pick_offsets(const PickAttrs& a, const Buffer& x, const Buffer& index) {
   int axis = normalize_axis(a.axis, x.rank, "pick");
   Shape keep = picked(a, Shape(x.shape()), true);
-  std::vector<int64_t> offsets(static_cast<size_t>(keep.size()));
+  Offsets offsets;
+  offsets.resize(keep.size());
   Strides own(x);
   Buffer wide = index;  // the index without the axis, or with it as size one; or one index for all
   Shape dims(index.shape());
@@ -196,9 +198,8 @@ TW_OP(pick) = whole({
     }),
     .types = kAll,
     .kernel = cpu_rule<PickAttrs>([](auto& a, Call& c) {
-      std::vector<int64_t> offsets = pick_offsets(a, c.in[0], c.in[1]);
-      kernels::gather(c.in[0].dtype, static_cast<int64_t>(offsets.size()), offsets.data(), {}, c.in[0].data, {},
-                      c.out[0].data, 1, {});
+      Offsets offsets = pick_offsets(a, c.in[0], c.in[1]);
+      kernels::gather(c.in[0].dtype, offsets.count(), offsets.data(), {}, c.in[0].data, {}, c.out[0].data, 1, {});
     }),
     .needs = X1,
     .grad = grad_rule<PickAttrs>([](auto& a, const Grad& g) -> Vals {
@@ -221,9 +222,8 @@ TW_OP(pick_grad) = whole({
     .types = kAll,
     .kernel = cpu_rule<PickAttrs>([](auto& a, Call& c) {
       kernels::fill(c.out[0].dtype, c.out[0].shape(), c.out[0].data, Strides(c.out[0]), Scalar(0));
-      std::vector<int64_t> offsets = pick_offsets(a, c.out[0], c.in[2]);
-      kernels::scatter_add(c.out[0].dtype, static_cast<int64_t>(offsets.size()), offsets.data(), {}, c.in[0].data, 1,
-                           {}, c.out[0].data, {});
+      Offsets offsets = pick_offsets(a, c.out[0], c.in[2]);
+      kernels::scatter_add(c.out[0].dtype, offsets.count(), offsets.data(), {}, c.in[0].data, 1, {}, c.out[0].data, {});
     }),
     .needs = X2,
     .grad = grad_rule<PickAttrs>([](auto& a, const Grad& g) -> Vals {
@@ -235,13 +235,13 @@ TW_OP(pick_grad) = whole({
 // ---- gather_nd ----
 struct NdPlan {
   Shape positions, slice;
-  std::vector<int64_t> offsets;
+  Offsets offsets;
   int64_t strides[kMaxRank], result[kMaxRank], step = 1;
   NdPlan(const Buffer& x, const Buffer& indices) {
     int depth = static_cast<int>(indices.dims[0]);
     positions = Shape(indices.shape().subspan(1));
     Strides own(x), si(indices);
-    offsets.resize(static_cast<size_t>(positions.size()));
+    offsets.resize(positions.size());
     std::vector<kernels::IndexTerm> terms;
     for (int k = 0; k < depth; ++k)
       terms.push_back({indices.dtype,
@@ -277,8 +277,8 @@ TW_OP(gather_nd) = whole({
     .types = kAll,
     .kernel = cpu_rule<NoAttrs>([](auto&, Call& c) {
       NdPlan p(c.in[0], c.in[1]);
-      kernels::gather(c.in[0].dtype, static_cast<int64_t>(p.offsets.size()), p.offsets.data(), p.slice, c.in[0].data,
-                      p.xs(), c.out[0].data, p.step, p.ys());
+      kernels::gather(c.in[0].dtype, p.offsets.count(), p.offsets.data(), p.slice, c.in[0].data, p.xs(), c.out[0].data,
+                      p.step, p.ys());
     }),
     .strided = true,
     .needs = X1,
@@ -300,8 +300,8 @@ TW_OP(gather_nd_grad) = whole({
     .kernel = cpu_rule<NoAttrs>([](auto&, Call& c) {
       kernels::fill(c.out[0].dtype, c.out[0].shape(), c.out[0].data, Strides(c.out[0]), Scalar(0));
       NdPlan p(c.out[0], c.in[2]);
-      kernels::scatter_add(c.out[0].dtype, static_cast<int64_t>(p.offsets.size()), p.offsets.data(), p.slice,
-                           c.in[0].data, p.step, p.ys(), c.out[0].data, p.xs());
+      kernels::scatter_add(c.out[0].dtype, p.offsets.count(), p.offsets.data(), p.slice, c.in[0].data, p.step, p.ys(),
+                           c.out[0].data, p.xs());
     }),
     .needs = X2,
     .grad = grad_rule<NoAttrs>([](auto&, const Grad& g) -> Vals {

@@ -54,15 +54,15 @@ bool collapse(const Shape& batch, const int64_t* a, const int64_t* b, const int6
 
 /// Two matrices, without a stack: small products are as many as large ones, so they skip what stacks need.
 kernels::MatmulShape shape_of_matrices(const Buffer& a, const Buffer& b) {
-  Strides sa(a), sb(b);
+  const int64_t depth = a.dims[1], columns = b.dims[1];
   return {.rows = a.dims[0],
-          .columns = b.dims[1],
-          .depth = a.dims[1],
-          .a_row = sa.items[0],
-          .a_depth = sa.items[1],
-          .b_depth = sb.items[0],
-          .b_column = sb.items[1],
-          .c_row = b.dims[1],
+          .columns = columns,
+          .depth = depth,
+          .a_row = a.strides ? a.strides[0] : depth,
+          .a_depth = a.strides ? a.strides[1] : 1,
+          .b_depth = b.strides ? b.strides[0] : columns,
+          .b_column = b.strides ? b.strides[1] : 1,
+          .c_row = columns,
           .c_column = 1};
 }
 
@@ -130,8 +130,11 @@ TW_OP(matmul) = whole({
     .in = {{{.name = "a"}, {.name = "b"}}},
     .infer = infer_rule<NoAttrs>([](auto&, SigsIn in, SigsOut out) {
       const Shape &a = in[0].shape, &b = in[1].shape;
-      bool matrices = a.rank() == 2 && b.rank() == 2 && a[1] == b[0];
-      out[0] = {matrices ? Shape{a[0], b[1]} : Product(a, b).result, promote(in[0].dtype, in[1].dtype)};
+      out[0].dtype = promote(in[0].dtype, in[1].dtype);
+      if (a.rank() != 2 || b.rank() != 2 || a[1] != b[0]) return static_cast<void>(out[0].shape = Product(a, b).result);
+      out[0].shape.resize(2);
+      out[0].shape[0] = a[0];
+      out[0].shape[1] = b[1];
     }),
     .types = kAll,
     .kernel = cpu_rule<NoAttrs>([](auto&, Call& c) { run(c); }),

@@ -33,8 +33,7 @@ struct NormAttrs {
   bool keepdims = false;
 };
 
-void check_not_empty(const Shape& x, const Maybe<IntList>& axis, const char* who) {
-  kernels::AxisSet set = axis_set(axis, x.rank(), who);
+void check_not_empty(const Shape& x, kernels::AxisSet set, const char* who) {
   for (int i = 0; i < x.rank(); ++i)
     TW_CHECK(
         !(set >> i & 1) || x[i] > 0 || x.size() != 0 ||
@@ -62,15 +61,14 @@ Vals extremum_gradient(const AxesAttrs& a, const Grad& g) {
   return {hit * (dy / sum(hit, a.axis, true))};
 }
 
-Maybe<IntList> one_axis(const Maybe<int64_t>& axis) { return axis ? Maybe<IntList>(IntList{*axis}) : Maybe<IntList>(); }
-
 void infer_arg(const ArgAttrs& a, SigsIn in, SigsOut out, const char* who) {
-  check_not_empty(in[0].shape, one_axis(a.axis), who);
-  out[0] = {reduced_shape(in[0].shape, one_axis(a.axis), a.keepdims, who), DType::int64};
+  kernels::AxisSet set = axis_set(a.axis, in[0].rank(), who);
+  check_not_empty(in[0].shape, set, who);
+  out[0] = {reduced_shape(in[0].shape, set, a.keepdims), DType::int64};
 }
 void run_arg(const ArgAttrs& a, Call& c, bool maximum, const char* who) {
   kernels::arg_reduce(maximum, c.in[0].dtype, c.in[0].shape(), c.in[0].data, Strides(c.in[0]),
-                      axis_set(one_axis(a.axis), c.in[0].rank, who), c.out[0].as<int64_t>());
+                      axis_set(a.axis, c.in[0].rank, who), c.out[0].as<int64_t>());
 }
 DType float_of(DType t) { return is_floating(t) ? t : default_float(); }
 
@@ -86,8 +84,9 @@ TW_OP(max) = whole({
     .attrs = schema<AxesAttrs>(kAxesFields),
     .in = {{{.name = "a"}}},
     .infer = infer_rule<AxesAttrs>([](auto& a, SigsIn in, SigsOut out) {
-      check_not_empty(in[0].shape, a.axis, "max");
-      out[0] = {reduced_shape(in[0].shape, a.axis, a.keepdims, "max"), in[0].dtype};
+      kernels::AxisSet set = axis_set(a.axis, in[0].rank(), "max");
+      check_not_empty(in[0].shape, set, "max");
+      out[0] = {reduced_shape(in[0].shape, set, a.keepdims), in[0].dtype};
     }),
     .types = kAll,
     .kernel = cpu_rule<AxesAttrs>([](auto& a, Call& c) { run_reduction(kernels::Reduction::max, a, c, "max"); }),
@@ -107,8 +106,9 @@ TW_OP(min) = whole({
     .attrs = schema<AxesAttrs>(kAxesFields),
     .in = {{{.name = "a"}}},
     .infer = infer_rule<AxesAttrs>([](auto& a, SigsIn in, SigsOut out) {
-      check_not_empty(in[0].shape, a.axis, "min");
-      out[0] = {reduced_shape(in[0].shape, a.axis, a.keepdims, "min"), in[0].dtype};
+      kernels::AxisSet set = axis_set(a.axis, in[0].rank(), "min");
+      check_not_empty(in[0].shape, set, "min");
+      out[0] = {reduced_shape(in[0].shape, set, a.keepdims), in[0].dtype};
     }),
     .types = kAll,
     .kernel = cpu_rule<AxesAttrs>([](auto& a, Call& c) { run_reduction(kernels::Reduction::min, a, c, "min"); }),

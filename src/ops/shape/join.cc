@@ -68,12 +68,14 @@ TW_OP(concatenate) = whole({
     .in = {{{.name = "seq", .kind = SlotKind::variadic}}},
     .infer = infer_rule<ConcatenateAttrs>([](auto& a, SigsIn in, SigsOut out) {
       TW_CHECK(!in.empty(), value, "concatenate: at least one array is needed; got none");
-      Shape y = in[0].shape;
-      DType t = in[0].dtype;
+      Shape& y = out[0].shape;  // in place: a shape that was just written to is slow to copy
+      DType& t = out[0].dtype;
+      y = in[0].shape;
+      t = in[0].dtype;
       if (!a.axis) {
         int64_t n = 0;
         for (const Sig& s : in) n += s.shape.size(), t = promote(t, s.dtype);
-        out[0] = {Shape{n}, t};
+        y = Shape{n};
         return;
       }
       TW_CHECK(y.rank() > 0, value, "concatenate: arrays without dimensions cannot be joined; use stack");
@@ -87,7 +89,6 @@ TW_OP(concatenate) = whole({
         y[axis] = checked_add(y[axis], x[axis]);
         t = promote(t, in[k].dtype);
       }
-      out[0] = {y, t};
     }),
     .types = kAll,
     .kernel = cpu_rule<ConcatenateAttrs>([](auto& a, Call& c) {

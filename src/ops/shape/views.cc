@@ -8,28 +8,32 @@ namespace twibil::ops {
 
 namespace {
 
-/// -1 takes what is left over.
-Shape resolve(const IntList& wanted, const Shape& x) {
+/// The shape that `wanted` asks for: -1 takes what is left over.
+void resolve(const IntList& wanted, const Shape& x, Shape& shape) {
   TW_CHECK(wanted.size() <= kMaxRank, value, "reshape: at most ", kMaxRank, " dimensions; got ", wanted.size());
-  Shape shape;
+  shape.resize(wanted.size());
   int open = -1;
   int64_t known = 1;
   for (int i = 0; i < wanted.size(); ++i) {
-    TW_CHECK(wanted[i] >= -1, value, "reshape: newshape must hold sizes or one -1; got ", wanted.span());
-    TW_CHECK(wanted[i] != -1 || open < 0, value, "reshape: newshape can hold only one -1; got ", wanted.span());
-    if (wanted[i] == -1) open = i;
-    else known = checked_mul(known, wanted[i]);
-    shape.push_back(wanted[i]);
+    shape[i] = wanted[i];
+    if (wanted[i] >= 0) {
+      known = checked_mul(known, wanted[i]);
+      continue;
+    }
+    TW_CHECK(wanted[i] == -1, value, "reshape: newshape must hold sizes or one -1; got ", wanted.span());
+    TW_CHECK(open < 0, value, "reshape: newshape can hold only one -1; got ", wanted.span());
+    open = i;
   }
   int64_t n = x.size();
   if (open >= 0) {
     TW_CHECK(known != 0 && n % known == 0, value, "reshape: array of shape ", x, " with ", n,
              " elements does not fit newshape ", wanted.span());
     shape[open] = n / known;
+    return;
   }
-  TW_CHECK(shape.size() == n, value, "reshape: array of shape ", x, " with ", n, " elements does not fit newshape ",
-           wanted.span());
-  return shape;
+  // Next to a zero, other sizes may be so large that they are no shape.
+  TW_CHECK((n ? known : shape.size()) == n, value, "reshape: array of shape ", x, " with ", n,
+           " elements does not fit newshape ", wanted.span());
 }
 
 bool is_row_major(const Layout& x) {
@@ -39,16 +43,17 @@ bool is_row_major(const Layout& x) {
   return true;
 }
 
-/// The strides with which x can be seen in another shape; impossible when elements would have to move.
-Layout reshaped(const Layout& x, const Shape& shape) {
+/// x seen in the shape that `wanted` asks for; impossible when elements would have to move.
+Layout reshaped(const Layout& x, const IntList& wanted) {
   Layout y;
-  y.shape = shape;
+  Shape& shape = y.shape;
+  resolve(wanted, x.shape, shape);
   y.offset = x.offset;
   contiguous_strides(shape, y.strides);
-  if (x.shape.size() == 0 || is_row_major(x)) return y;
+  if (is_row_major(x) || x.shape.size() == 0) return y;
   // Both shapes are split into the shortest groups of axes with equal products; each group of x must be one run.
   int i = 0, j = 0;
-  while (i < x.shape.rank() || j < shape.rank()) {
+  while (y.possible && (i < x.shape.rank() || j < shape.rank())) {
     int first_i = i, first_j = j;
     int64_t a = i < x.shape.rank() ? x.shape[i++] : 1, b = j < shape.rank() ? shape[j++] : 1;
     while (a != b) {
@@ -61,8 +66,8 @@ Layout reshaped(const Layout& x, const Shape& shape) {
     for (int k = i - 1; k >= first_i; --k) {
       if (x.shape[k] == 1) continue;
       if (!found) run = x.strides[k], expected = run * x.shape[k], found = true;
-      else if (x.strides[k] != expected) return y.possible = false, y;
-      else expected *= x.shape[k];
+      else if (x.strides[k] == expected) expected *= x.shape[k];
+      else y.possible = false;
     }
     for (int k = j - 1; k >= first_j; --k) y.strides[k] = run, run *= shape[k];
   }
@@ -127,7 +132,8 @@ TW_OP(reshape) = whole({
     .attrs = schema<ReshapeAttrs>(kReshapeFields),
     .in = {{{.name = "a"}}},
     .infer = infer_rule<ReshapeAttrs>([](auto& a, SigsIn in, SigsOut out) {
-      out[0] = {resolve(a.newshape, in[0].shape), in[0].dtype};
+      resolve(a.newshape, in[0].shape, out[0].shape);
+      out[0].dtype = in[0].dtype;
     }),
     .types = kAll,
     .kernel = cpu_rule<ReshapeAttrs>([](auto&, Call& c) {
@@ -137,7 +143,7 @@ TW_OP(reshape) = whole({
       copy_buffer(c.in[0], y);
     }),
     .strided = true,
-    .view = view_rule<ReshapeAttrs>([](auto& a, const Layout& x) { return reshaped(x, resolve(a.newshape, x.shape)); }),
+    .view = view_rule<ReshapeAttrs>([](auto& a, const Layout& x) { return reshaped(x, a.newshape); }),
     .grad = grad_rule<ReshapeAttrs>([](auto&, const Grad& g) -> Vals { return {reshape_like(g.dy(), g.x(0))}; }),
     .samples = {{{.in = {{{2, 6}}}, .attrs = "newshape=(3, -1)"}, {.in = {{{2, 3, 4}}}, .attrs = "newshape=(24,)"}}},
 });
