@@ -3,6 +3,8 @@
 
 #include "convert.h"
 #include "ir/apply.h"
+#include "ir/registry.h"
+#include "ir/trace.h"
 #include "kernels/index.h"
 #include "kernels/reduce.h"
 #include "ops/index/advanced_index.h"
@@ -12,6 +14,7 @@ namespace twibil::python {
 
 /// Floats, cut off to int64: MXNet's users index with the float32 that array([0, 2]) gives them.
 static Val whole_numbers(Value& v) {
+  if (modes.tracing || v.has(kTraced)) return apply(op_with_role(Role::cast), DType::int64, {Val::share(&v)});
   wait_to_read(v);
   int64_t strides[kMaxRank];
   v.copy_strides(strides);
@@ -50,6 +53,7 @@ namespace {
 
 /// The positions of true elements, one int64 array per axis of the mask.
 std::vector<Val> mask_indices(const Value& mask) {
+  if (mask.has(kTraced)) data_dependent_error("indexing by a boolean array");
   wait_to_read(mask);
   int64_t strides[kMaxRank];
   mask.copy_strides(strides);

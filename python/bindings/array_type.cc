@@ -6,8 +6,10 @@
 #include "function.h"
 #include "indexing.h"
 #include "ir/apply.h"
+#include "ir/modes.h"
 #include "ir/node.h"
 #include "ir/registry.h"
+#include "ir/trace.h"
 #include "operators.h"
 #include "quick_method.h"
 #include "runtime/backward.h"
@@ -16,6 +18,7 @@
 namespace twibil::python {
 
 Scalar read_scalar(const Value& v) {
+  if (v.has(kTraced)) no_data_error("a number of an array");
   if (v.root->variable.load(std::memory_order_acquire)) wait_to_read(v);
   return scalar_of(v);
 }
@@ -161,7 +164,13 @@ PyObject* in_context(PyObject* o, PyObject* ctx) {
   });
 }
 PyObject* detach(PyObject* o, PyObject*) {
-  return guarded([&] { return wrap(new_alias(*value_of(o))); });
+  return guarded([&] {
+    Value& v = *value_of(o);
+    if (!modes.tracing) return wrap(new_alias(v));
+    // layers: operator names (what detach means in a graph)
+    static const OpDef& op = require_op("stop_gradient");
+    return wrap(apply(op, {Val::share(&v)}));
+  });
 }
 
 PyObject* attach(PyObject* o, PyObject* args, PyObject* keywords) {

@@ -38,7 +38,8 @@ PyObject* scope_exit(PyObject* self, PyObject* const*, Py_ssize_t) {
   Scope* s = reinterpret_cast<Scope*>(self);
   for (size_t i = entered.size(); i-- > 0;) {  // mostly the last; generators may leave their scopes in another order
     if (entered[i].scope != s) continue;
-    modes = entered[i].before;
+    modes.recording = entered[i].before.recording;
+    modes.training = entered[i].before.training;
     entered.erase(entered.begin() + static_cast<std::ptrdiff_t>(i));
     break;
   }

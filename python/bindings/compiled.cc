@@ -199,6 +199,66 @@ PyObject* captured(PyObject* o, PyObject*) {
     return list.leak();
   });
 }
+/// watch(callback(name, operator, array, is_input), arrays...): runs operator by operator, and shows what each reads
+/// and gives.
+PyObject* compiled_watch(PyObject* o, PyObject* const* args, Py_ssize_t n) {
+  return guarded([&] {
+    CompiledGraph& g = graph_of(o);
+    TW_CHECK(n >= 1 && static_cast<size_t>(n - 1) <= g.inputs().size(), type, "the compiled graph takes ",
+             g.inputs().size(), " arrays; got ", static_cast<int64_t>(n - 1));
+    auto show = [&](const std::string& name, const char* op, const Val& v, bool is_input) {
+      if (!v) return;
+      Ref array(wrap(v));
+      Ref done(checked(
+          PyObject_CallFunction(args[0], "ssOO", name.c_str(), op, array.get(), is_input ? Py_True : Py_False)));
+    };
+    auto watch = [&](const SymbolNode& node, std::span<const Val> in, std::span<const Val> out) {
+      for (size_t i = 0; i < in.size(); ++i) {
+        bool named = node.kind == SymbolNode::Kind::call && !node.op->variadic();
+        std::string slot = named ? node.op->in[i].name : text("arg", i);
+        show(text(node.name, "_", slot), node.op_name(), in[i], true);
+      }
+      size_t visible = std::min(out.size(), static_cast<size_t>(node.visible_outputs()));
+      for (size_t k = 0; k < visible; ++k)
+        show(visible == 1 ? node.name + "_output" : text(node.name, "_output", k), node.op_name(), out[k], false);
+    };
+    return results(g.interpret(arguments(g, args + 1, n - 1), watch));
+  });
+}
+/// The graph as a symbol in which arrays of the outside are variables, as files hold it.
+PyObject* declared(PyObject* o, PyObject*) {
+  return guarded([&] {
+    const CompiledGraph& g = graph_of(o);
+    std::unordered_map<const SymbolNode*, SymbolNodePtr> made;
+    auto moved = [&](const SymbolRef& r) {
+      return r && made.contains(r.node.get()) ? SymbolRef{made.at(r.node.get()), r.output} : r;
+    };
+    for (SymbolNode* n : reachable(g.heads())) {
+      auto copy = std::make_shared<SymbolNode>(*n);
+      for (SymbolRef& r : copy->in) r = moved(r);
+      if (copy->forward && made.contains(copy->forward.get())) copy->forward = made.at(copy->forward.get());
+      if (copy->kind == SymbolNode::Kind::captured) {
+        copy->kind = SymbolNode::Kind::variable;
+        copy->value = {};
+      }
+      copy->hint = {};
+      made[n] = std::move(copy);
+    }
+    std::vector<SymbolRef> heads;
+    for (const SymbolRef& h : g.heads()) heads.push_back(moved(h));
+    return wrap_symbol(std::move(heads));
+  });
+}
+PyObject* names_of_compiled(PyObject* o, PyObject*) {
+  return guarded([&] {
+    Ref list(checked(PyList_New(0)));
+    for (const SymbolNodePtr& n : graph_of(o).inputs()) {
+      Ref name(string(n->name));
+      checked(PyList_Append(list.get(), name.get()));
+    }
+    return list.leak();
+  });
+}
 PyObject* symbol_of_compiled(PyObject* o, PyObject*) {
   return guarded([&] { return wrap_symbol(graph_of(o).heads()); });
 }
@@ -237,6 +297,9 @@ PyMethodDef compiled_methods[] = {
     {"captured", captured, METH_NOARGS, "Arrays of the outside that the graph reads."},
     {"name_captured", name_captured, METH_VARARGS, nullptr},
     {"replace_captured", replace_captured, METH_VARARGS, nullptr},
+    {"watch", as_method(compiled_watch), METH_FASTCALL, "Runs operator by operator for a callback."},
+    {"declared", declared, METH_NOARGS, "The graph as a symbol of variables alone."},
+    {"names", names_of_compiled, METH_NOARGS, "Names of the inputs, arrays of the outside last."},
     {"symbol", symbol_of_compiled, METH_NOARGS, "The graph as a symbol."},
     {},
 };
@@ -263,33 +326,43 @@ struct TraceObject {
 
 void trace_dealloc(PyObject* o) {
   auto* t = reinterpret_cast<TraceObject*>(o);
-  if (t->running && tracer == t->tracer) tracer = t->before;
+  if (t->running && tracer == t->tracer) install_tracer(t->before);
   delete t->tracer;
   Py_TYPE(o)->tp_free(o);
 }
 PyObject* trace_enter(PyObject* o, PyObject*) {
   auto* t = reinterpret_cast<TraceObject*>(o);
-  t->before = std::exchange(tracer, t->tracer);
+  t->before = install_tracer(t->tracer);
+  t->tracer->outer = t->before;
+  t->tracer->begin(modes);
   t->running = true;
   return Py_NewRef(o);
 }
 PyObject* trace_exit(PyObject* o, PyObject* const*, Py_ssize_t) {
   auto* t = reinterpret_cast<TraceObject*>(o);
-  if (t->running) tracer = t->before;
+  if (t->running) install_tracer(t->before);
   t->running = false;
   Py_RETURN_NONE;
 }
-/// input(name, array): a traced array like it.
+/// input(name, array or (shape, dtype)): a traced array like it.
 PyObject* trace_input(PyObject* o, PyObject* args) {
   const char* name;
   PyObject* like;
-  if (!PyArg_ParseTuple(args, "sO!", &name, &ArrayType, &like)) return nullptr;
+  if (!PyArg_ParseTuple(args, "sO", &name, &like)) return nullptr;
   return guarded([&] {
+    if (PyTuple_Check(like) && PyTuple_GET_SIZE(like) == 2) {
+      Sig s{{}, to_dtype(PyTuple_GET_ITEM(like, 1))};
+      for (int64_t d : to_int_list(PyTuple_GET_ITEM(like, 0), "shape")) s.shape.push_back(d);
+      return wrap(reinterpret_cast<TraceObject*>(o)->tracer->input(name, s));
+    }
+    TW_CHECK(is_array(like), type, "a trace's input is like an array, or a shape and a dtype; got ",
+             Py_TYPE(like)->tp_name);
     Value& v = *value_of(like);
     return wrap(reinterpret_cast<TraceObject*>(o)->tracer->input(name, {Shape(v.shape()), v.dtype()}));
   });
 }
-/// finish([outputs], without, donate): the compiled graph. Outputs are traced arrays or arrays of the outside.
+/// finish([outputs], without, donate): the compiled graph; None where there is nothing to run. Outputs are traced
+/// arrays or arrays of the outside.
 PyObject* trace_finish(PyObject* o, PyObject* args) {
   PyObject *outputs, *without, *donate;
   if (!PyArg_ParseTuple(args, "O!OO", &PyList_Type, &outputs, &without, &donate)) return nullptr;
@@ -301,6 +374,7 @@ PyObject* trace_finish(PyObject* o, PyObject* args) {
       Val v = require_operand(PyList_GET_ITEM(outputs, i), "jit", "an output");
       heads.push_back(t.ref(edge_of(*v)));
     }
+    if (heads.empty() && t.effects().empty()) Py_RETURN_NONE;
     std::vector<SymbolNodePtr> inputs = t.inputs();
     std::vector<SymbolNodePtr> more = t.captured();
     inputs.insert(inputs.end(), more.begin(), more.end());
@@ -325,13 +399,49 @@ PyMethodDef trace_methods[] = {
     {"finish", trace_finish, METH_VARARGS, nullptr},
     {},
 };
+PyObject* trace_data_dependent(PyObject* o, void*) {
+  return PyBool_FromLong(reinterpret_cast<TraceObject*>(o)->tracer->met_data_dependence);
+}
+PyGetSetDef trace_properties[] = {
+    {"data_dependent", trace_data_dependent, nullptr, "Whether tracing met a shape that depends on elements.", nullptr},
+    {},
+};
 PyTypeObject TraceType = {
     .ob_base = PyVarObject_HEAD_INIT(nullptr, 0).tp_name = "twibil._core.Trace",
     .tp_basicsize = sizeof(TraceObject),
     .tp_dealloc = trace_dealloc,
     .tp_flags = Py_TPFLAGS_DEFAULT,
     .tp_methods = trace_methods,
+    .tp_getset = trace_properties,
     .tp_new = trace_new,
+};
+
+// ---- a pause of tracing: calls run ----
+
+struct UntracedObject {
+  PyObject_HEAD Tracer* before;
+};
+PyObject* untraced_enter(PyObject* o, PyObject*) {
+  reinterpret_cast<UntracedObject*>(o)->before = install_tracer(nullptr);
+  return Py_NewRef(o);
+}
+PyObject* untraced_exit(PyObject* o, PyObject* const*, Py_ssize_t) {
+  install_tracer(reinterpret_cast<UntracedObject*>(o)->before);
+  Py_RETURN_NONE;
+}
+PyMethodDef untraced_methods[] = {
+    {"__enter__", untraced_enter, METH_NOARGS, nullptr},
+    {"__exit__", as_method(untraced_exit), METH_FASTCALL, nullptr},
+    {},
+};
+PyTypeObject UntracedType = {
+    .ob_base = PyVarObject_HEAD_INIT(nullptr, 0).tp_name = "twibil._core.Untraced",
+    .tp_basicsize = sizeof(UntracedObject),
+    .tp_dealloc = [](PyObject* o) { Py_TYPE(o)->tp_free(o); },
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_doc = "In a with statement inside a trace: calls run at once, as for initial values of parameters.",
+    .tp_methods = untraced_methods,
+    .tp_new = PyType_GenericNew,
 };
 
 PyObject* is_tracing(PyObject*, PyObject*) { return PyBool_FromLong(tracer != nullptr); }
@@ -360,9 +470,12 @@ PyMethodDef functions[] = {
 void add_compiled(PyObject* module) {
   checked(PyType_Ready(&CompiledType));
   checked(PyType_Ready(&TraceType));
+  checked(PyType_Ready(&UntracedType));
+  checked(PyModule_AddObjectRef(module, "Untraced", reinterpret_cast<PyObject*>(&UntracedType)));
   checked(PyModule_AddObjectRef(module, "Compiled", reinterpret_cast<PyObject*>(&CompiledType)));
   checked(PyModule_AddObjectRef(module, "Trace", reinterpret_cast<PyObject*>(&TraceType)));
   checked(PyModule_AddFunctions(module, functions));
+  add_signature(module);
 }
 
 }  // namespace twibil::python

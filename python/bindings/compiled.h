@@ -5,4 +5,5 @@
 
 namespace twibil::python {
 void add_compiled(PyObject* module);
+void add_signature(PyObject* module);
 }  // namespace twibil::python

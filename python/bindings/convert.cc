@@ -8,6 +8,7 @@
 #include "ir/apply.h"
 #include "ir/modes.h"
 #include "ir/registry.h"
+#include "ir/trace.h"
 #include "kernels/copy.h"
 #include "runtime/launch.h"
 
@@ -231,13 +232,13 @@ Val from_numpy(PyObject* o, Maybe<DType> dtype) {
   Val v = Val::adopt(new_value(dtype.value_or(from), shape));
   size_t rank = static_cast<size_t>(b.ndim);
   kernels::convert(from, v->dtype(), shape, b.buf, {strides, rank}, v->data, {out_strides, rank});
-  return v;
+  return modes.tracing ? traced_constant(v) : v;
 }
 
 Val from_scalar(const Scalar& s, DType dtype) {
   Val v = Val::adopt(new_value(dtype, {}));
   kernels::fill(dtype, {}, v->data, {}, s);
-  return v;
+  return modes.tracing ? traced_constant(v) : v;
 }
 
 /// Whether nested lists hold an array of which `is_one` is true.
@@ -292,7 +293,7 @@ Val stack_of(PyObject* o, DType dtype, int depth = 0) {
 }
 
 Val from_sequence(PyObject* o, Maybe<DType> dtype) {
-  if (modes.recording && holds_array(o, [](const Value& v) { return v.node != nullptr; }))
+  if (holds_array(o, [](const Value& v) { return modes.tracing || (modes.recording && v.node != nullptr); }))
     return stack_of(o, dtype.value_or(default_float()));
   Ref plain(holds_array(o, [](const Value&) { return true; }) ? without_arrays(o) : (Py_INCREF(o), o));
   Ref array(checked(PyObject_CallMethod(numpy_module(), "asarray", "(O)", plain.get())));
@@ -341,6 +342,7 @@ Val to_array(PyObject* o, Maybe<DType> dtype) {
 }
 
 PyObject* to_numpy(const Value& v) {
+  if (v.has(kTraced)) no_data_error("asnumpy");
   wait_to_read(v);
   DType t = v.dtype() == DType::bfloat16 ? DType::float32 : v.dtype();
   Ref shape(shape_tuple(v.shape())), dtype(dtype_object(t));

@@ -103,7 +103,7 @@ ParsedKey parse(const Value& x, PyObject* key) {
   return parsed;
 }
 
-bool must_link(const Value& x) { return (modes.recording && x.node) || x.has(kTraced); }
+bool must_link(const Value& x) { return (modes.recording && x.node) || x.has(kTraced) || modes.tracing; }
 
 bool is_whole(const Value& x, const ops::BasicIndexAttrs& attrs) {
   bool whole = attrs.new_axes.empty();
@@ -121,8 +121,8 @@ Val basic_view(Value& x, const ops::BasicIndexAttrs& attrs) {
 /// x[key] = number for elements that are there, and that nobody records: they are filled. False: use assign_basic.
 bool fill_part(Value& x, const ops::BasicIndexAttrs& attrs, PyObject* to) {
   Scalar number;
-  if (modes.recording || x.has(kReadOnly | kTraced) || x.size() > kInlineElements || !to_scalar(to, &number) ||
-      !engine::idle(x.root->variable.load(std::memory_order_acquire)))
+  if (modes.recording || modes.tracing || x.has(kReadOnly | kTraced) || x.size() > kInlineElements ||
+      !to_scalar(to, &number) || !engine::idle(x.root->variable.load(std::memory_order_acquire)))
     return false;
   TW_CHECK(number.is_real() || number.is_boolean() || holds(x.dtype(), number.integer), overflow, "assign: the number ",
            number.integer, " must fit the dtype of the array, ", x.dtype());
@@ -153,10 +153,34 @@ PyObject* array_subscript(PyObject* o, PyObject* key) {
   });
 }
 
+/// x[mask] = value inside a trace, where positions are not known: a choice for every element. False where one value
+/// does not serve all of them.
+static bool assign_masked(Value& x, PyObject* key, const Value& mask, Val value) {
+  int rest = x.rank() - mask.rank();
+  if (rest < 0 || mask.rank() == 0 || value->rank() > rest) return false;
+  for (int i = 0; i < mask.rank(); ++i)
+    if (mask.dims[i] != x.dims[i]) return false;
+  Ref wide(checked(PyTuple_New(1 + rest)));
+  PyTuple_SET_ITEM(wide.get(), 0, Py_NewRef(Py_Ellipsis));
+  for (int i = 0; i < rest; ++i) PyTuple_SET_ITEM(wide.get(), 1 + i, Py_NewRef(Py_None));
+  Ref condition(checked(array_subscript(key, wide.get())));
+  // layers: operator names (what x[mask] = value means)
+  static const OpDef& where = require_op("where");
+  Value* in[3] = {value_of(condition.get()), value.get(), &x};
+  Value* given[1] = {&x};
+  Value* out[1];
+  invoke(where, nullptr, in, out, given);
+  release(out[0]);
+  return true;
+}
+
 int array_assign_subscript(PyObject* o, PyObject* key, PyObject* to) {
   try {
     TW_CHECK(to, type, "elements of an array cannot be deleted");
     Value& x = *value_of(o);
+    if (modes.tracing && is_array(key) && value_of(key)->dtype() == DType::bool_ &&
+        assign_masked(x, key, *value_of(key), require_operand(to, "assign", "value")))
+      return 0;
     ParsedKey parsed = parse(x, key);
     check_fits(to, x.dtype(), "assign");
     if (parsed.advanced.empty() && fill_part(x, parsed.basic, to)) return 0;

@@ -5,6 +5,7 @@
 #include "convert.h"
 #include "function.h"
 #include "ir/registry.h"
+#include "ir/trace.h"
 #include "runtime/fast_path.h"
 
 namespace twibil::python {
@@ -136,6 +137,7 @@ int truth_slot(PyObject* a) {
   try {
     Value& v = *value_of(a);
     TW_CHECK(v.size() == 1, value, "the truth of an array of shape ", v.shape(), " is ambiguous. Use any() or all()");
+    if (v.has(kTraced)) no_truth_error();
     Scalar s = read_scalar(v);
     return s.is_real() ? s.real != 0 : s.integer != 0;
   } catch (...) {

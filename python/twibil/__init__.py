@@ -11,6 +11,7 @@ from . import np, random
 from . import initializer, image, serialization
 from . import init, npx, nd
 from . import sym
+from .jit import jit
 from . import ndarray, lr_scheduler, optimizer, metric, gluon
 from .alias import install_as_mxnet
 from .util import (is_np_array, is_np_default_dtype, is_np_shape, np_array, np_default_dtype, np_shape,  # noqa: F401
@@ -25,4 +26,4 @@ __version__ = _core.__version__
 __all__ = ["np", "npx", "nd", "ndarray", "autograd", "gluon", "init", "initializer", "optimizer", "lr_scheduler",
            "metric", "random", "image", "context", "device", "util", "base", "serialization", "cpu", "gpu",
            "cpu_pinned", "num_gpus", "Context", "Device", "current_context", "current_device", "MXNetError", "waitall",
-           "install_as_mxnet"]
+           "install_as_mxnet", "jit"]

@@ -9,6 +9,8 @@ from . import _core
 
 def array_repr(x) -> str:
     """`array([1., 2.])`, with a dtype other than the default and bool, and the shape where there are no elements."""
+    if _core.is_traced(x):
+        return f"<traced array {x.dtype} {list(x.shape)}>"
     values = x.asnumpy()
     text = onp.array2string(values, separator=", ", prefix="array(")
     parts = [text]
@@ -21,4 +23,4 @@ def array_repr(x) -> str:
 
 def array_str(x) -> str:
     """`[1. 2.]`."""
-    return str(x.asnumpy())
+    return array_repr(x) if _core.is_traced(x) else str(x.asnumpy())

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Per thread: whether operations are recorded for gradients, and whether networks train or predict.
+// Per thread: whether operations are recorded for gradients, whether networks train or predict, and whether calls are
+// traced instead of run.
 #pragma once
 
 namespace twibil {
@@ -7,13 +8,17 @@ namespace twibil {
 struct Modes {
   bool recording = false;
   bool training = false;
+  bool tracing = false;  // every call goes to ir/trace.h's tracer, whatever its inputs are
 };
 extern constinit thread_local Modes modes;
 
-/// Sets both for a scope.
+/// Sets recording and training for a scope.
 class ModeScope {
  public:
-  ModeScope(bool recording, bool training) : before_(modes) { modes = {recording, training}; }
+  ModeScope(bool recording, bool training) : before_(modes) {
+    modes.recording = recording;
+    modes.training = training;
+  }
   ~ModeScope() { modes = before_; }
   ModeScope(const ModeScope&) = delete;
 

@@ -158,6 +158,7 @@ SymbolRef call_role(Role role, std::vector<SymbolRef> in) {
 }
 
 bool has_gradient(const SymbolNode& n) {
+  if (n.no_gradient) return false;
   switch (n.kind) {
     case SymbolNode::Kind::call: return !n.op->no_grad || n.op->expand;
     case SymbolNode::Kind::function: return n.function->has_gradient();

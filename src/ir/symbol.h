@@ -54,6 +54,8 @@ struct SymbolNode {
   std::map<std::string, std::string>
       marks;                            // attributes that users attach ("lr_mult", "__init__"); no operator reads them
   std::string site;                     // where the user's program made it
+  int8_t training = -1;                 // 0, 1: the mode that the user's program set for it; -1: that of the run
+  bool no_gradient = false;             // made where the user's program had paused recording
   uint64_t sequence = next_sequence();  // order of making: updates and random numbers happen in it
 
   SymbolNode() = default;

@@ -3,6 +3,7 @@
 // Every function of arrays, gradients included, works on them, so that one program serves both edges.
 #pragma once
 #include "ir/graph.h"
+#include "ir/modes.h"
 
 namespace twibil {
 
@@ -20,9 +21,15 @@ class Tracer {
                                std::span<const Sig> out, bool training) = 0;
   /// A node for an array of the outside, a number, or (of a ghost) a shape alone.
   virtual Edge add_outside(Value& v) = 0;
+  /// A node for elements that never change.
+  virtual Edge add_constant(Value& v) { return add_outside(v); }
   /// An array of the outside was written: from now on it stands for `e`.
   virtual void written(Value& v, Edge e) = 0;
+  /// What views of an array of the outside share, so that a write under living views is noticed.
+  virtual std::shared_ptr<bool> storage_of(Value&) { return std::make_shared<bool>(true); }
   uint64_t serial() const { return serial_; }
+  bool met_data_dependence = false;  // the function cannot be traced, as a shape in it depends on elements
+  Tracer* outer = nullptr;  // the trace that this one runs inside of; its values are arrays of the outside here
 
  private:
   uint64_t serial_ = next_serial();  // so that a value that outlives its trace is noticed
@@ -30,11 +37,14 @@ class Tracer {
 };
 extern constinit thread_local Tracer* tracer;
 
+/// Installs a tracer on this thread, or none: then calls run. Returns the one before.
+Tracer* install_tracer(Tracer* t);
+
 /// Installs a tracer on this thread for a scope; null: calls run.
 class TraceScope {
  public:
-  explicit TraceScope(Tracer* t) : before_(tracer) { tracer = t; }
-  ~TraceScope() { tracer = before_; }
+  explicit TraceScope(Tracer* t) : before_(install_tracer(t)) {}
+  ~TraceScope() { install_tracer(before_); }
   TraceScope(const TraceScope&) = delete;
 
  private:
@@ -52,15 +62,22 @@ struct TraceLink {
 /// A value for an edge of the tracer. `storage`: of the array that it is a view of.
 Value* new_traced(Tracer& owner, Edge edge, const Sig& sig, std::shared_ptr<bool> storage = {}, bool outside = false);
 inline TraceLink& link_of(const Value& v) { return *static_cast<TraceLink*>(v.release_context); }
+/// Elements known while tracing (from a list, a number, NumPy) as a traced value.
+Val traced_constant(Val v);
 /// Another value for the same edge.
 Value* new_traced_alias(const Value& v);
+/// What a gradient may ask of a value that it does not read: in a graph the value itself, of which only the shape is
+/// used.
+Value* new_traced_ghost(const Value& like);
 /// The edge of any value in the running trace: its own, or that of a node for an array of the outside.
 Edge edge_of(Value& v);
 /// The same traced value under another edge, as after a write.
 void relink(Value& v, Edge edge);
-/// Whether a call has to be traced.
-bool must_trace(const OpDef& op, std::span<Value* const> in);
 /// A runtime error that says why the elements of a traced value cannot be looked at.
 [[noreturn]] void no_data_error(const char* who);
+/// For operators whose result's shape depends on elements; marks the running traces.
+[[noreturn]] void data_dependent_error(const char* who);
+/// The same for `if x:`.
+[[noreturn]] void no_truth_error();
 
 }  // namespace twibil

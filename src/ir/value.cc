@@ -73,6 +73,7 @@ Value* new_value(DType dtype, std::span<const int64_t> dims) {
 }
 
 Value* new_ghost(const Value& like) {
+  if (modes.tracing) return new_traced_ghost(like);
   return new_block(like.dtype(), like.shape(), kGhost | (like.word & kTraced));  // calls on it belong to the trace
 }
 
@@ -193,8 +194,12 @@ static void release_storage(Value* v) {
 }
 
 void become_ghost(Value* v) {
-  release_storage(v);
   if (v->leaf) release(std::exchange(v->leaf, nullptr));
+  if (modes.tracing && v->has(kTraced)) {
+    v->word |= kGhost;
+    return;
+  }
+  release_storage(v);
   v->root = v;
   v->data = nullptr;
   v->bytes = 0;

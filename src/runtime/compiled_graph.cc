@@ -249,12 +249,14 @@ CompiledPtr CompiledGraph::last() const {
   return last_;
 }
 
-std::vector<Val> CompiledGraph::interpret(std::span<const Val> arguments) const {
+std::vector<Val> CompiledGraph::interpret(std::span<const Val> arguments, Interpreter::Watch watch) const {
   std::unordered_map<const SymbolNode*, Val> given;
   for (size_t i = 0; i < inputs_.size(); ++i) given[inputs_[i].get()] = arguments[i];
   std::vector<SymbolRef> all(heads_);
   all.insert(all.end(), effects_.begin(), effects_.end());
-  std::vector<Val> results = Interpreter(std::move(given)).run(all);
+  Interpreter interpreter(std::move(given));
+  interpreter.watch = std::move(watch);
+  std::vector<Val> results = interpreter.run(all);
   results.resize(heads_.size());
   return results;
 }
@@ -264,7 +266,7 @@ std::vector<Val> CompiledGraph::call(std::span<const Val> arguments) {
            arguments.size());
   std::vector<Sig> sigs;
   std::vector<bool> wants;
-  bool traced = false, gradients = false;
+  bool traced = modes.tracing, gradients = false;
   for (size_t i = 0; i < arguments.size(); ++i) {
     TW_CHECK(arguments[i], value, "input ", inputs_[i]->name, " is given no array");
     const Val& v = arguments[i];

@@ -27,7 +27,7 @@ class CompiledGraph : public std::enable_shared_from_this<CompiledGraph> {
   /// The result of a donated input's memory is that input.
   std::vector<Val> call(std::span<const Val> arguments);
   /// One call after the other, without a plan.
-  std::vector<Val> interpret(std::span<const Val> arguments) const;
+  std::vector<Val> interpret(std::span<const Val> arguments, Interpreter::Watch watch = {}) const;
 
   /// What a compilation is for.
   struct Signature {

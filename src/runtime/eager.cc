@@ -44,7 +44,7 @@ class Inputs {
       new (s + i) Sig(v[i] ? v[i]->sig() : Sig{});
       traced |= v[i] && v[i]->has(kTraced);
     }
-    traced |= op.random && tracer;
+    traced |= modes.tracing || (op.random && tracer);
     values = {v, n};
     sigs = {s, n};
   }
@@ -283,7 +283,9 @@ bool rewrite_call(const OpDef& op, const void* attrs, std::span<Value* const> in
 
 void invoke(const OpDef& op, const void* attrs, std::span<Value* const> in, Value** out, Value* const* given) {
   try {
-    if (!given && op.plain) {
+    if (modes.tracing) {
+      // every call is traced
+    } else if (!given && op.plain) {
       out[0] = call_plain(op, attrs, in);
       if (out[0]) return;
     } else if (!given && op.view && in.size() == 1 && in[0] && !in[0]->has(kTraced) &&

@@ -75,6 +75,7 @@ inline Value* record_fast(const FastPath& f, std::span<Value* const> in, Value* 
 }
 
 inline Value* fast_binary(const FastPath& f, Value* a, Value* b) {
+  if (modes.tracing) return nullptr;
   if (((a->word ^ b->word) & ~kFlags) | ((a->word | b->word) & kSlow)) return nullptr;
   for (int i = 0; i < a->rank(); ++i)
     if (a->dims[i] != b->dims[i]) return nullptr;
@@ -88,6 +89,7 @@ inline Value* fast_binary(const FastPath& f, Value* a, Value* b) {
 }
 
 inline Value* fast_unary(const FastPath& f, Value* x) {
+  if (modes.tracing) return nullptr;
   kernels::DirectFunction run = f.arrays[static_cast<int>(x->dtype())];
   if (!run || !simple(*x)) return nullptr;
   int t = static_cast<int>(x->dtype());
@@ -99,6 +101,7 @@ inline Value* fast_unary(const FastPath& f, Value* x) {
 
 /// One operand is a number that stays inside the array's dtype (floats next to floats, integers next to numbers).
 inline Value* fast_scalar(const FastPath& f, Value* x, const Scalar& s, bool scalar_left) {
+  if (modes.tracing) return nullptr;
   int t = static_cast<int>(x->dtype());
   kernels::DirectFunction run = (scalar_left ? f.scalar_left : f.scalar_right)[t];
   if (!run || !simple(*x)) return nullptr;

@@ -254,6 +254,7 @@ std::vector<Val> Interpreter::run(std::span<const SymbolRef> heads) {
       c->enter(n);
     }
     std::vector<Val> out;
+    ModeScope mode(modes.recording && !n->no_gradient, n->training < 0 ? modes.training : n->training != 0);
     try {
       switch (n->kind) {
         case SymbolNode::Kind::variable:
@@ -275,6 +276,7 @@ std::vector<Val> Interpreter::run(std::span<const SymbolRef> heads) {
       else if (n->site.empty() && !n->is_input()) e.suffix(text(" (node ", n->name, ")"));
       throw;
     }
+    if (watch && !n->is_input() && n->kind != SymbolNode::Kind::constant) watch(*n, inputs_of(*n), out);
     values_[n] = std::move(out);
   }
   std::vector<Val> results;

@@ -2,6 +2,7 @@
 // From a symbol to a typed graph: the symbol is run on traced arguments, so composed operators become their parts,
 // prediction forms replace training ones, and gradients are those of the eager tape.
 #pragma once
+#include <functional>
 #include <unordered_map>
 
 #include "ir/symbol.h"
@@ -34,6 +35,8 @@ class Interpreter {
   std::vector<Val> run(std::span<const SymbolRef> heads);
   /// All outputs of each node that ran, for monitors.
   const std::unordered_map<const SymbolNode*, std::vector<Val>>& values() const { return values_; }
+  using Watch = std::function<void(const SymbolNode&, std::span<const Val> in, std::span<const Val> out)>;
+  Watch watch;  // called after each node that is no input
 
  private:
   Val value_of(const SymbolRef& r);

@@ -16,8 +16,14 @@ class SymbolTracer final : public Tracer {
   int32_t add_function(std::shared_ptr<const GraphFunction> f, std::span<const Edge> in, std::span<const Sig> out,
                        bool training) override;
   Edge add_outside(Value& v) override;
+  Edge add_constant(Value& v) override;
+  std::shared_ptr<bool> storage_of(Value& v) override {
+    return storages_.try_emplace(v.root, std::make_shared<bool>(true)).first->second;
+  }
   void written(Value& v, Edge e) override;
 
+  /// The modes in which the traced function begins.
+  void begin(Modes m) { base_ = m; }
   /// A traced argument.
   Val input(std::string name, const Sig& sig);
   SymbolRef ref(Edge e) const { return {nodes_[static_cast<size_t>(e.node)], e.output}; }
@@ -33,6 +39,9 @@ class SymbolTracer final : public Tracer {
   std::vector<SymbolNodePtr> nodes_, inputs_, captured_;
   std::unordered_map<const Value*, Edge> outside_;
   std::vector<SymbolRef> effects_;
+  std::unordered_map<const Value*, std::shared_ptr<bool>> storages_;  // by root
+  std::vector<const Value*> written_;                                 // roots
+  Modes base_;
 };
 
 }  // namespace twibil

@@ -66,12 +66,16 @@ int updated(const OpDef& op, int output) {
 void move_to(const OpDef& op, Value& v, Edge e) {
   TW_CHECK(!v.has(kView), runtime, op.name,
            ": inside a traced function a view cannot be written; write through the array itself (x[key] = value)");
-  if (!v.has(kTraced)) {
+  bool outside = !v.has(kTraced);
+  TW_CHECK(outside || link_of(v).owner == tracer, runtime, op.name,
+           ": a branch or a loop's body cannot write an array of the outside; return the new one instead");
+  long readers = outside ? tracer->storage_of(v).use_count() - 1 : link_of(v).storage.use_count();
+  TW_CHECK(readers <= 1, runtime, op.name,
+           ": inside a traced function an array of which views are in use cannot be written; copy() it first");
+  if (outside) {
     tracer->written(v, e);
     return;
   }
-  TW_CHECK(link_of(v).storage.use_count() == 1, runtime, op.name,
-           ": inside a traced function an array of which views are in use cannot be written; copy() it first");
   if (*link_of(v).storage) tracer->written(v, e);
   relink(v, e);
   bump_version(&v);
@@ -84,6 +88,8 @@ void store(const OpDef& op, Value& to, Val result) {
     move_to(op, to, edge_of(*result));
   } else {
     assign(to, *result);
+    if (same && to.has(kTraced)) relink(to, edge_of(*result));  // readers go by the gradient's way
+    else if (same) tracer->written(to, edge_of(*result));
   }
   if (result->node) set_node(&to, share(result->node), result->node_output);
   else if (modes.recording && to.node && !to.leaf) set_node(&to, nullptr, 0);
@@ -109,9 +115,7 @@ std::vector<Sig> infer_outputs(const OpDef& op, const void* attrs, SigsIn in) {
 void trace_call(const OpDef& op, const void* attrs, std::span<Value* const> in, SigsIn sigs, Value** out,
                 Value* const* given) {
   if (!tracer) no_data_error(op.name);
-  TW_CHECK(!op.data_dependent, runtime, op.name,
-           ": the shape of the result depends on the values, which are not known inside a traced function. Call it "
-           "outside, or without hybridize() or jit");
+  if (op.data_dependent) data_dependent_error(op.name);
   bool recording = must_record(op, in);
   if ((op.expand || (op.predict && !modes.training)) && (!tracer->keeps_calls() || (recording && op.expand)) &&
       rewrite_call(op, attrs, in, out, given))
@@ -132,7 +136,8 @@ void trace_call(const OpDef& op, const void* attrs, std::span<Value* const> in, 
       continue;
     }
     std::shared_ptr<bool> storage;
-    if (r.view && in[0]->has(kTraced) && !in[0]->has(kGhost)) storage = link_of(*in[0]).storage;
+    if (r.view && !in[0]->has(kGhost))
+      storage = in[0]->has(kTraced) ? link_of(*in[0]).storage : tracer->storage_of(*in[0]);
     results.push_back(Val::adopt(new_traced(*tracer, {node, k}, r.out[static_cast<size_t>(k)], std::move(storage))));
   }
   if (recording) {

@@ -3,6 +3,8 @@
 import pathlib
 import sys
 
+import pytest
+
 try:
     import twibil  # noqa: F401
     collect_ignore: list = []
@@ -12,6 +14,25 @@ except ImportError as error:
     here = pathlib.Path(__file__).parent
     collect_ignore = [p.name for p in here.glob("test_*.py") if "import twibil" in p.read_text()
                       or "from twibil" in p.read_text()]
+
+
+def pytest_generate_tests(metafunc):
+    """Tests of gluon's blocks run twice: eagerly, and hybridized (see hybridized.py)."""
+    if collect_ignore:
+        return
+    import hybridized
+    if metafunc.module.__name__.rpartition(".")[2] in hybridized.MODULES:
+        metafunc.fixturenames.append("mode_of_blocks")
+        metafunc.parametrize("mode_of_blocks", ["eager", "hybridized"], indirect=True)
+
+
+@pytest.fixture
+def mode_of_blocks(request, monkeypatch):
+    """'hybridized': hybrid blocks of this test run as graphs."""
+    if request.param == "hybridized":
+        import hybridized
+        hybridized.install(monkeypatch)
+    return request.param
 
 
 def pytest_report_header():

@@ -329,7 +329,7 @@ def test_concatenate():
 
 
 def test_later_features_say_so():
-    with pytest.raises(NotImplementedError, match="no graphs"):
+    with pytest.raises(RuntimeError, match=r"Call hybridize\(\), then run the block"):
         nn.HybridSequential().export("x")
     with pytest.raises(NotImplementedError, match="recurrent"):
         gluon.rnn.LSTMCell

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`Block`: a part of a network, with parameters and child blocks; `HybridBlock`: one that can also become a graph."""
+"""`Block`: a part of a network, with parameters and child blocks. `hybrid_block.py` has those that become graphs."""
 from __future__ import annotations
 
 import contextlib
@@ -10,6 +10,7 @@ from collections import OrderedDict
 from .. import initializer
 from ..base import describe, did_you_mean
 from ..serialization import load_params, save_params
+from . import generation
 from .hooks import HookHandle
 from .parameter import Parameter, ParameterDict
 from .parameter_dict import load_into
@@ -55,6 +56,7 @@ class Block:
                             f"{type(value).__name__}")
         self._children.pop(name, None) if isinstance(old, Block) and not isinstance(value, Block) else None
         self._reg_params.pop(name, None)
+        generation.changed()
         if isinstance(value, Block):
             self.register_child(value, name)
         elif isinstance(value, Parameter):
@@ -64,6 +66,7 @@ class Block:
     def __delattr__(self, name):
         self._children.pop(name, None)
         self._reg_params.pop(name, None)
+        generation.changed()
         super().__delattr__(name)
 
     def __repr__(self):
@@ -87,6 +90,7 @@ class Block:
         if not isinstance(block, Block):
             raise TypeError(f"{type(self).__name__}: a child must be a Block; got {describe(block)}")
         self._children[str(len(self._children)) if name is None else name] = block
+        generation.changed()
 
     def register_forward_pre_hook(self, hook) -> HookHandle:
         """Calls `hook(block, inputs)` before each forward pass; the handle's `detach()` ends that."""
@@ -190,6 +194,7 @@ class Block:
             if owner is not None and local in owner._own_params():
                 if local in owner._params:
                     owner._params[local] = p
+                    generation.changed()
                 if local in owner._reg_params:
                     setattr(owner, local, p)
         return self
@@ -265,60 +270,11 @@ class Block:
         """Runs `inputs` through the network and prints each layer's output shape and number of parameters."""
         print_summary(self, inputs)
 
-    def register_op_hook(self, callback, monitor_all=False):
-        """Hooks on single operators; available with the symbolic edge."""
-        raise NotImplementedError("register_op_hook: operators inside blocks cannot be watched in this version")
-
-
-_HYBRIDIZE_OPTIONS = ("static_alloc", "static_shape", "inline_limit", "forward_bulk_size", "backward_bulk_size",
-                      "partition_if_dynamic", "backend", "backend_opts", "clear", "flags")
-
-
-class HybridBlock(Block):
-    """A block whose computation can become a graph. Write `forward(self, x, ...)`, or MXNet 1's
-    `hybrid_forward(self, F, x, ..., **params)`, where F is the operator namespace and params are this block's
-    arrays."""
-
-    def hybridize(self, active=True, **kwargs) -> None:
-        """Accepts MXNet's options (static_alloc, static_shape, ...; TypeError for others). Networks run eagerly for
-        now, with the same results."""
-        for name in kwargs:
-            if name not in _HYBRIDIZE_OPTIONS:
-                raise TypeError(f"hybridize: {name!r} is not an option.{did_you_mean(name, _HYBRIDIZE_OPTIONS)}")
-        self._active = bool(active)
-        super().hybridize(active, **kwargs)
-
-    def forward(self, x, *args):
-        """Calls `hybrid_forward` with the namespace and this block's parameters on the device of `x`."""
-        from .. import nd
-        first = x[0] if isinstance(x, (list, tuple)) else x
-        arrays = {name: p.on(first) for name, p in self._reg_params.items()}
-        return self.hybrid_forward(nd, x, *args, **arrays)
-
-    def hybrid_forward(self, F, x, *args, **kwargs):
-        """Computes the output with the operators of `F`; derived classes write it, or `forward`."""
-        raise NotImplementedError(f"{type(self).__name__}: forward or hybrid_forward must be written")
-
-    def export(self, path, epoch=0, remove_amp_cast=True):
-        """Writes the graph and the parameters; available with the symbolic edge."""
-        raise NotImplementedError("HybridBlock.export: there are no graphs in this version; save_parameters writes "
-                                  "values")
-
-    def optimize_for(self, x, *args, **kwargs):
-        """Compiles for a backend; available with the symbolic edge."""
-        raise NotImplementedError("HybridBlock.optimize_for: there are no graph backends in this version")
-
-
-class SymbolBlock(HybridBlock):
-    """A block made from a saved graph; available with the symbolic edge."""
-
-    def __init__(self, *args, **kwargs):
-        raise NotImplementedError("SymbolBlock: there are no graphs in this version")
-
-    @staticmethod
-    def imports(symbol_file, input_names, param_file=None, ctx=None):
-        """Reads an exported network; available with the symbolic edge."""
-        raise NotImplementedError("SymbolBlock.imports: there are no graphs in this version")
+    def register_op_hook(self, callback, monitor_all=False) -> None:
+        """Calls `callback(output_name, operator, array)` for each operator of the descendants that are hybrid; with
+        `monitor_all` for their inputs too."""
+        for child in self._children.values():
+            child.register_op_hook(callback, monitor_all)
 
 
 def _indent(text: str, spaces: int = 2) -> str:
@@ -341,3 +297,6 @@ def _note_block(error: Exception, block: Block) -> None:
             error._block_noted = True
             where = f"{block._path!r}, " if block._path else ""
             error.add_note(f"in block {where}{repr(block).splitlines()[0]}")
+
+
+from .hybrid_block import HybridBlock, SymbolBlock  # noqa: E402,F401  (MXNet's place of the names)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 
+from . import generation
+
 _numbers = itertools.count()
 
 
@@ -15,10 +17,12 @@ class HookHandle:
             raise TypeError(f"hook: a function is needed; got {type(hook).__name__}")
         self._hooks, self._id = hooks, next(_numbers)
         hooks[self._id] = hook
+        generation.changed()
 
     def detach(self) -> None:
         """Removes the hook; a second call does nothing."""
         self._hooks.pop(self._id, None)
+        generation.changed()
 
     def __enter__(self):
         return self

@@ -9,6 +9,8 @@ import numpy as onp
 from .. import _core, autograd, initializer
 from ..base import MXNetError, describe, integer_types
 from ..context import Device, cpu, current_context
+from ..sym import Symbol, Variable
+from . import generation
 
 _GRAD_REQS = ("write", "add", "null")
 
@@ -62,13 +64,14 @@ class Parameter:
         self._data: dict | None = None
         self._single = None
         self._deferred: tuple | None = None
+        self._var = None
         self.grad_req = grad_req
 
     def __repr__(self):
         return f"Parameter {self.name} (shape={self.shape}, dtype={_dtype_name(self.dtype)})"
 
     def __getstate__(self):
-        return {**self.__dict__, "_single": None}
+        return {**self.__dict__, "_single": None, "_var": None}
 
     def __setstate__(self, state):
         """Copies and unpickled parameters get gradient buffers of their own."""
@@ -116,6 +119,7 @@ class Parameter:
         if self._grad_req != "null":
             for a in arrays.values():
                 a.attach_grad(self._grad_req)
+        generation.changed()
         self._data = arrays
         self._single = next(iter(arrays.values())) if len(arrays) == 1 else None
 
@@ -128,6 +132,7 @@ class Parameter:
             warnings.warn(f"Parameter {self.name!r} has values already; force_reinit=True replaces them", stacklevel=2)
             return
         self._data = self._single = None
+        generation.changed()
         default_init = default_init if default_init is not None else initializer.Uniform()
         if init is None:
             init = self.init if self.init is not None else default_init
@@ -148,7 +153,7 @@ class Parameter:
             raise ValueError(f"Parameter {self.name!r}: the shape is incomplete: {self._shape}. Give the missing "
                              "sizes, or write `infer_shape` in its block")
         from .. import np
-        with autograd.pause():
+        with _core.Untraced(), autograd.pause():
             if data is None:
                 data = np.zeros(self._shape, dtype=self.dtype)
                 own = initializer.create(init)
@@ -192,7 +197,9 @@ class Parameter:
         return self._check(ctx)[ctx]
 
     def on(self, x):
-        """The array on the device of the array `x`."""
+        """The array on the device of the array `x`; for a symbol the parameter's symbol."""
+        if isinstance(x, Symbol):
+            return self.var()
         return self._single if self._single is not None else self.data(x.ctx)
 
     def list_data(self) -> list:
@@ -285,8 +292,14 @@ class Parameter:
                 self._keep({ctx: a.detach().astype(dtype) for ctx, a in self._data.items()})
 
     def var(self):
-        """The symbol that stands for the parameter; available with the symbolic edge."""
-        raise NotImplementedError("Parameter.var: there are no symbols in this version")
+        """The variable that stands for the parameter in symbols, called by its name."""
+        known_var = self._var
+        if known_var is None or known_var.name != self.name:
+            shape = self._shape and tuple(n if n > 0 else -1 for n in self._shape)
+            own = self.init if isinstance(self.init, (str, initializer.Initializer)) else None
+            self._var = known_var = Variable(self.name, shape=shape, dtype=self.dtype, lr_mult=self.lr_mult,
+                                             wd_mult=self.wd_mult, init=own)
+        return known_var
 
 
 class Constant(Parameter):

@@ -15,6 +15,16 @@ class CompiledFunction:
         self._compiled = _core.compile(symbol, names, without, donate)
         self._last = None
 
+    @classmethod
+    def of_trace(cls, compiled, arrays):
+        """The graph of a trace whose arguments are `arrays`; arrays of the outside need not be given."""
+        self = cls.__new__(cls)
+        self.symbol = compiled.symbol()
+        self.names, self._compiled = compiled.names()[:len(arrays)], compiled
+        self._single = len(self.symbol) == 1
+        self._last = [(a.shape, a.dtype) for a in arrays]
+        return self
+
     def __call__(self, *args, **kwargs):
         """Arrays, or what can become one, in the order of `names` or by name. Inside `autograd.record()` the result
         is on the tape."""

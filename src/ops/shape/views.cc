@@ -172,6 +172,17 @@ TW_OP(reshape_like) = whole({
     .samples = {{{.in = {{{2, 6}, {3, 4}}}}}},
 });
 
+TW_OP(stop_gradient) = whole({
+    .name = "stop_gradient",
+    .doc = "The elements of x, a view. No gradient flows back through it.",
+    .names = {"npx.stop_gradient", "nd.BlockGrad", "nd.stop_gradient"},
+    .in = {{{.name = "data"}}},
+    .types = kAll,
+    .view = view_rule<NoAttrs>([](auto&, const Layout& x) { return x; }),
+    .no_grad = "it stops gradients",
+    .samples = {{{.in = {{{3, 4}}}}}},
+});
+
 inline constexpr Field kTransposeFields[] = {
     TW_ATTR(TransposeAttrs, axes, "The order of the axes; None reverses them.")};
 TW_OP(transpose) = whole({

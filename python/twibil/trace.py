@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tracing: a Python function is called once with arrays that have shapes but no elements, and becomes a compiled graph.
+`jit` and `HybridBlock.hybridize` are built on this."""
+from __future__ import annotations
+
+from typing import Any, Callable
+
+import numpy as onp
+
+from . import _core
+from .base import describe
+
+
+def rebuild(tree: Any, leaves) -> Any:
+    """`tree`, nested tuples, lists and dicts, with its arrays replaced by those of the iterator `leaves`, in order."""
+    if isinstance(tree, (_core.ndarray, onp.ndarray)):
+        return next(leaves)
+    if isinstance(tree, tuple):
+        items = [rebuild(item, leaves) for item in tree]
+        return type(tree)(*items) if hasattr(tree, "_fields") else tuple(items)
+    if type(tree) is list:
+        return [rebuild(item, leaves) for item in tree]
+    if isinstance(tree, dict):
+        made = {key: rebuild(item, leaves) for key, item in tree.items()}
+        return made if type(tree) is dict else type(tree)(made)
+    return tree
+
+
+def arrays_in(tree: Any, found: list) -> list:
+    """The arrays of nested tuples, lists and dicts, in the order of `rebuild`, appended to `found`."""
+    if isinstance(tree, _core.ndarray):
+        found.append(tree)
+    elif isinstance(tree, tuple) or type(tree) is list:
+        for item in tree:
+            arrays_in(item, found)
+    elif isinstance(tree, dict):
+        for item in tree.values():
+            arrays_in(item, found)
+    return found
+
+
+def symbols_in(tree: Any, found: list) -> list:
+    """The symbols of nested tuples, lists and dicts, appended to `found`."""
+    if isinstance(tree, _core.SymbolBase):
+        found.append(tree)
+    elif isinstance(tree, (tuple, list)):
+        for item in tree:
+            symbols_in(item, found)
+    elif isinstance(tree, dict):
+        symbols_in(list(tree.values()), found)
+    return found
+
+
+def _skeleton(tree: Any) -> Any:
+    """`tree` without its traced arrays, so that keeping it keeps no trace alive."""
+    return rebuild(tree, iter(lambda: _HOLE, None))
+
+
+_HOLE = _core.array([0.0])
+
+
+class Program:
+    """One trace of a function: a compiled graph, and how its results are put together."""
+
+    __slots__ = ("compiled", "captured", "_result", "parameters", "generation")
+
+    def __init__(self, compiled, result):
+        self.compiled = compiled
+        self.captured = compiled.captured() if compiled is not None else []
+        self._result = result
+        self.parameters, self.generation = (), None
+
+    def __call__(self, arrays: list) -> Any:
+        result = self._result
+        if self.compiled is None:
+            return result
+        out = self.compiled.call(*arrays)
+        if result is _HOLE:
+            return out[0]
+        return rebuild(result, iter(out))
+
+    def watched(self, arrays: list, hooks: list) -> Any:
+        """Runs operator by operator; each of `hooks` is (callback, whether it sees inputs too)."""
+        def watch(name, operator, array, is_input):
+            for callback, inputs_too in hooks:
+                if inputs_too or not is_input:
+                    callback(name, operator, array)
+        out = self.compiled.watch(watch, *arrays) if self.compiled is not None else []
+        return rebuild(self._result, iter(out))
+
+
+def trace(function: Callable, args: tuple, kwargs: dict, arrays: list, names: list, without=(), donate=(),
+          data_dependent=None) -> Program:
+    """Calls `function` with traced arrays in place of `arrays`, those among `args` and `kwargs`. What it computes
+    becomes a graph whose arguments are called `names`; arrays that it uses from elsewhere are read at each run.
+
+    data_dependent: the class of the error that says that a shape depends on elements, else RuntimeError."""
+    tracer = _core.Trace()
+    try:
+        return _traced(tracer, function, args, kwargs, arrays, names, without, donate)
+    except RuntimeError as error:
+        if tracer.data_dependent and data_dependent is not None:
+            raise data_dependent(str(error)) from error
+        raise
+
+
+def _traced(tracer, function, args, kwargs, arrays, names, without, donate) -> Program:
+    with tracer:
+        leaves = iter([tracer.input(name, a) for name, a in zip(names, arrays)])
+        args, kwargs = rebuild(args, leaves), rebuild(kwargs, leaves)
+        result = function(*args, **kwargs)
+        outputs = arrays_in(result, [])
+        shape = _skeleton(result)
+        compiled = tracer.finish(outputs, tuple(without), tuple(donate))
+    return Program(compiled, shape)
+
+
+def unhashable(args: tuple, kwargs: dict, who: str) -> TypeError:
+    """The error for arguments that cannot be remembered."""
+    for value in [*args, *kwargs.values()]:
+        try:
+            hash(value)
+        except TypeError:
+            if not isinstance(value, (_core.ndarray, onp.ndarray, list, tuple, dict)):
+                return TypeError(f"{who}: arguments that are not arrays must be hashable, as results are remembered by "
+                                 f"them; got {describe(value)}")
+    return TypeError(f"{who}: arguments that are not arrays must be hashable, as results are remembered by them")
