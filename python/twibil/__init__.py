@@ -10,7 +10,7 @@ from . import autograd, base, context, device, util
 from . import np, random
 from . import initializer, image, serialization
 from . import init, npx, nd
-from . import sym
+from . import sym, visualization
 from .jit import jit
 from . import ndarray, lr_scheduler, optimizer, metric, gluon
 from .alias import install_as_mxnet
@@ -20,6 +20,7 @@ from .util import (is_np_array, is_np_default_dtype, is_np_shape, np_array, np_d
 numpy, numpy_extension = np, npx  # MXNet's long names
 waitall = _core.waitall
 symbol = sym
+viz = visualization
 rnd = random
 __version__ = _core.__version__
 

@@ -92,6 +92,28 @@ class JitFunction:
         return compiled_function(program, arrays)
 
 
+    def explain(self, html=None, measure=False):
+        """What the compiler made of the last call, as an `Explanation`: print it, or look at its page.
+        `lower(...).explain()` does so for other arguments.
+
+        html: path of a page to write. measure: True to time each kernel on made-up arrays. RuntimeError before the first
+        call."""
+        if self._last is None:
+            raise RuntimeError(f"explain of {self.__name__}: the function was not called yet; call it, or use "
+                               "lower(arguments...).explain()")
+        from .explain.traces import explain_program
+        program, arrays = self._last
+        return explain_program(program, arrays, f"jit of {self.__name__}", html, measure)
+
+    def __repr__(self):
+        kinds = len(self._cache)
+        return f"<jit of {self.__name__}; traced for {kinds} kind{'s' if kinds != 1 else ''} of arguments>"
+
+    def _repr_html_(self):
+        from .explain import notebook_html
+        return notebook_html(self)
+
+
 def compiled_function(program: Program, arrays: list):
     """A trace as what `sym.compile` returns."""
     from .sym.compiled import CompiledFunction

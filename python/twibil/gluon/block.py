@@ -267,7 +267,9 @@ class Block:
         raise NotImplementedError(f"{type(self).__name__}.forward must be written")
 
     def summary(self, *inputs) -> None:
-        """Runs `inputs` through the network and prints each layer's output shape and number of parameters."""
+        """Runs `inputs` through the network and prints, for each layer, its output's shape and bytes, its parameters and
+        multiply-adds (with those of layers inside it); then the sums, and what one graph would need. A hybridized block
+        runs eagerly meanwhile. Raises TypeError without inputs."""
         print_summary(self, inputs)
 
     def register_op_hook(self, callback, monitor_all=False) -> None:

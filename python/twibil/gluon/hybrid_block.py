@@ -2,6 +2,8 @@
 """`HybridBlock`: a block that can also run as a compiled graph; `SymbolBlock`: one made from a saved graph."""
 from __future__ import annotations
 
+from html import escape
+
 from .. import _core
 from ..base import did_you_mean
 from ..sym import Group, Symbol, Variable
@@ -150,6 +152,21 @@ class HybridBlock(Block):
         del forward_bulk_size, backward_bulk_size, kwargs
         self.hybridize(True)
         self(x, *args)
+
+    def explain(self, *args, html=None, measure=False):
+        """What the compiler made of this block, as an `Explanation`: print it, or look at its page.
+
+        args: example inputs, for which the block is traced if it was not (it need not be hybridized); without them the
+        trace made last. html: path of a page to write. measure: True to time each kernel on made-up inputs and the
+        parameters as they are. RuntimeError without inputs before the first call of a hybridized block."""
+        from ..explain.traces import explain_block
+        return explain_block(self, args, html, measure)
+
+    def _repr_html_(self):
+        """Notebooks show the graph of a hybridized block that has run."""
+        from ..explain import notebook_html
+        shown = notebook_html(self) if self._active else None
+        return None if shown is None else f"<pre>{escape(repr(self))}</pre>{shown}"
 
     def export(self, path, epoch=0, remove_amp_cast=True):
         """Writes the graph to `path-symbol.json` and the parameters to `path-0000.params`, numbered by `epoch`, as MXNet

@@ -59,6 +59,34 @@ class CompiledFunction:
             raise RuntimeError("the function was not called yet, so its shapes are not known; call it first")
         return self._compiled.report(self._last, False, [])
 
+    def explain(self, html=None, measure=False, shapes=None, training=None, gradients=None):
+        """What the compiler did, as an `Explanation`: print it, or look at its page. For the shapes of the last call, or
+        `shapes`, a dict of shapes (or arrays) by name from which the others must follow.
+
+        html: path of a page to write: graphs before and after the passes, times, buffers. measure: True to time each
+        kernel on made-up arrays, or a list of arrays in the order of `names`. training: in which mode; None for that of
+        the last call. gradients: names of the arguments whose gradients are computed too; None for those of the last call.
+
+        Raises ValueError where shapes are not known, do not fit, or depend on the values of arrays."""
+        from ..explain import explain
+        from ..explain.signatures import signature_of
+        return explain(self._compiled, signature_of(self, shapes, training, gradients), title=self._title(), html=html,
+                       measure=measure)
+
+    def _title(self):
+        shown = ", ".join(self.names[:6]) + (f" and {len(self.names) - 6} more" if len(self.names) > 6 else "")
+        return f"compiled function of {shown}" if shown else "compiled function"
+
+    def __repr__(self):
+        outputs = self.symbol.list_outputs()
+        known = self._compiled.compilations
+        return (f"<CompiledFunction ({', '.join(self.names)}) -> {', '.join(outputs[:8])}"
+                f"{' ...' if len(outputs) > 8 else ''}; compiled for {known} signature{'s' if known != 1 else ''}>")
+
+    def _repr_html_(self):
+        from ..explain import notebook_html
+        return notebook_html(self)
+
     @property
     def planned_bytes(self) -> int:
         """Bytes of inputs, outputs and intermediate values of the last call's plan."""
