@@ -33,6 +33,12 @@ const std::string& package_folder() {
   return folder;
 }
 
+/// Whether a file is the library's own; the demo in its folder is a program like a user's.
+bool is_ours(std::string_view file) {
+  const std::string& folder = package_folder();
+  return !folder.empty() && file.starts_with(folder) && !file.substr(folder.size()).starts_with("demo/");
+}
+
 std::string call_site() {
   if (!PyGILState_Check()) return {};
   PyFrameObject* frame = PyThreadState_GetFrame(PyThreadState_Get());
@@ -41,8 +47,7 @@ std::string call_site() {
     PyCodeObject* code = PyFrame_GetCode(frame);
     const char* file = PyUnicode_AsUTF8(code->co_filename);
     if (!file) PyErr_Clear();  // a name that is no text
-    bool ours = file && !package_folder().empty() && std::string_view(file).starts_with(package_folder());
-    if (file && !ours) {
+    if (file && !is_ours(file)) {
       std::string site = text(file, ":", PyFrame_GetLineNumber(frame));
       Py_DECREF(code);
       Py_DECREF(frame);

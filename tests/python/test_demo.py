@@ -109,3 +109,19 @@ def test_program_stops_at_a_signal_and_goes_on(tmp_path):
     assert "mAP@0.5" in done.stdout
     assert "training:" not in done.stderr  # no bar where nobody looks
     assert {"detections.png", "training.png", "figures.json", "tiny_ssd.params"} <= set(os.listdir(tmp_path))
+    assert f"{tmp_path}/explain.html" in done.stdout
+    page = (tmp_path / "explain.html").read_text(encoding="utf-8")
+    assert "stages.0.0.0.weight" in page and "network.py:" in page and "measured" in page
+
+
+def test_detector_is_the_same_as_a_graph_for_any_batch():
+    import twibil as mx
+    from twibil.demo.network import TinySSD
+    net = TinySSD(3)
+    net.initialize()
+    x = mx.np.random.uniform(size=(4, 3, 64, 64))
+    eager = net(x)
+    net.hybridize()
+    for a, b in zip(eager, net(x)):
+        onp.testing.assert_array_equal(a.asnumpy(), b.asnumpy())
+    assert eager[1].shape == (4, eager[0].shape[1], 4) and eager[2].shape == (4, 4 * eager[0].shape[1])

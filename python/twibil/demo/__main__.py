@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m twibil.demo`: trains, saves, loads back, evaluates, draws; writes all of it to a folder."""
+"""`python -m twibil.demo`: trains, saves, loads back, evaluates, draws, explains; writes all of it to a folder."""
 from __future__ import annotations
 
 import argparse
@@ -13,6 +13,7 @@ import twibil as mx
 from . import training
 from .drawing import draw_detections, draw_training
 from .evaluate import mean_average_precision
+from .model_files import explain_detector
 from .network import TinySSD, detect
 from .scenes import make_scenes, to_input
 from .settings import Settings
@@ -58,6 +59,7 @@ def main(argv=None) -> int:
     net.save_parameters(str(model))
     net = TinySSD(len(settings.classes))  # from here on what was saved, not what was trained
     net.load_parameters(str(model))
+    net.hybridize()
     map50, each = evaluate(net, settings)
     draw_detections(args.out / "detections.png", net, settings)
     draw_training(args.out / "training.png", settings, progress, map50)
@@ -65,9 +67,11 @@ def main(argv=None) -> int:
                "examples_per_second": round(settings.steps * settings.batch / progress["seconds"], 2),
                "peak_bytes": mx.context.memory_stats()["peak_bytes"], "train_seconds": round(progress["seconds"], 1)}
     (args.out / "figures.json").write_text(json.dumps(figures, indent=2) + "\n")
+    explain_detector(args.out / "explain.html", net, settings)
     print(f"demo: mAP@0.5 {map50:.3f} on {settings.held_out} held-out pictures, {figures['examples_per_second']} "
           f"examples/s, peak {figures['peak_bytes'] / 2**20:.0f} MiB, trained in {progress['seconds']:.0f} s; see "
-          f"{args.out}/detections.png")
+          f"{args.out}/detections.png\n"
+          f"demo: what the compiler made of the detector: {args.out}/explain.html")
     return 0
 
 

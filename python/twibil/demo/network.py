@@ -2,8 +2,10 @@
 """TinySSD, the network of *Dive into Deep Learning*: five scales, four anchors at every place of each."""
 from __future__ import annotations
 
+import math
+
 from twibil import np, npx
-from twibil.gluon import nn
+from twibil.gluon import HybridBlock, nn
 
 SIZES = [[0.2, 0.272], [0.37, 0.447], [0.54, 0.619], [0.71, 0.79], [0.88, 0.961]]
 RATIOS = [1, 2, 0.5]
@@ -12,7 +14,7 @@ ANCHORS = len(SIZES[0]) + len(RATIOS) - 1
 
 def down_sample(channels):
     """Two convolutions and a pooling that halves the sides."""
-    block = nn.Sequential()
+    block = nn.HybridSequential()
     for _ in range(2):
         block.add(nn.Conv2D(channels, kernel_size=3, padding=1), nn.BatchNorm(in_channels=channels),
                   nn.Activation("relu"))
@@ -22,19 +24,26 @@ def down_sample(channels):
 
 def base():
     """Three halvings: the features of the first scale."""
-    block = nn.Sequential()
+    block = nn.HybridSequential()
     for channels in (16, 32, 64):
         block.add(down_sample(channels))
     return block
 
 
-class TinySSD(nn.Block):
+def _rows(x):
+    """(batch, channels, height, width) to (batch, rest), channels last. Says nothing of the batch, so that a graph traced
+    from it fits any."""
+    x = x.transpose(0, 2, 3, 1)
+    return x.reshape(-1, math.prod(x.shape[1:]))
+
+
+class TinySSD(HybridBlock):
     """Returns anchors (1, n, 4), class scores (batch, n, classes + 1) and box offsets (batch, 4 n)."""
 
     def __init__(self, classes: int):
         super().__init__()
         self.classes = classes
-        self.stages, self.class_heads, self.box_heads = nn.Sequential(), nn.Sequential(), nn.Sequential()
+        self.stages, self.class_heads, self.box_heads = nn.HybridSequential(), nn.HybridSequential(), nn.HybridSequential()
         self.stages.add(base(), down_sample(128), down_sample(128), down_sample(128), nn.GlobalMaxPool2D())
         for _ in SIZES:
             self.class_heads.add(nn.Conv2D(ANCHORS * (classes + 1), kernel_size=3, padding=1))
@@ -45,10 +54,11 @@ class TinySSD(nn.Block):
         for stage, class_head, box_head, sizes in zip(self.stages, self.class_heads, self.box_heads, SIZES):
             x = stage(x)
             anchors.append(npx.multibox_prior(x, sizes=sizes, ratios=RATIOS))
-            scores.append(class_head(x).transpose(0, 2, 3, 1).reshape(x.shape[0], -1))
-            offsets.append(box_head(x).transpose(0, 2, 3, 1).reshape(x.shape[0], -1))
+            scores.append(_rows(class_head(x)))
+            offsets.append(_rows(box_head(x)))
         scores = np.concatenate(scores, axis=1)
-        return (np.concatenate(anchors, axis=1), scores.reshape(scores.shape[0], -1, self.classes + 1),
+        return (np.concatenate(anchors, axis=1),
+                scores.reshape(-1, scores.shape[1] // (self.classes + 1), self.classes + 1),
                 np.concatenate(offsets, axis=1))
 
 

@@ -81,7 +81,7 @@ def buffer_chart(e) -> str:
                    f'{bytes_text(size)} at {offset}, kernels {begin} to {end - 1}</title><rect x="{x:.1f}" y="{y:.1f}" '
                    f'width="{max(w, 0.7):.1f}" height="{max(h, 0.7):.1f}"/>')
         room = int((w - 6) / 6.2)
-        if h >= 13 and room >= 4:
+        if h >= 13 and room >= 9:
             out.append(f'<text x="{x + 4:.1f}" y="{y + h / 2 + 4:.1f}">{clean(shorten(label, room))}</text>')
         out.append("</g></a>")
     live, points = [0] * (steps + 1), []
