@@ -274,7 +274,12 @@ def test_blocks_and_jit_functions_explain_themselves(tmp_path):
     text = str(net.explain(x, html=tmp_path / "net.html"))  # neither initialized wholly nor hybridized
     assert "0.weight: float32 (4, 3, 3, 3)" in text and "prediction" in text
     parse((tmp_path / "net.html").read_text(encoding="utf-8"))
+    net = nn.HybridSequential()
+    net.add(nn.Conv2D(4, 3), nn.BatchNorm(), nn.Dense(5))
+    net.initialize()
     net.hybridize()
+    net(x)  # runs eagerly, as shapes of parameters are not known before
+    assert "data: float32 (2, 3, 8, 8)" in str(net.explain(measure=True))
     with autograd.record():
         net(x)
     e = net.explain(measure=True)
@@ -300,3 +305,25 @@ def test_reading_another_array_while_explaining_keeps_running_statistics():
     before = net.running_mean.data().asnumpy()
     net.explain(measure=True)
     onp.testing.assert_array_equal(net.running_mean.data().asnumpy(), before)
+
+
+def test_strange_graphs_have_pages():
+    x = Variable("x")
+    same, constant = compile([x, x, x + 0]), compile(Constant(np.ones(3)) * 2)
+    same(np.ones((0, 3)))
+    constant()
+
+    @mx.jit
+    def draws(a):
+        return {"s": npx.dropout(a, p=0.5), "t": a.sum()}
+
+    with autograd.record():
+        draws(np.ones((4, 4)))
+    for f in (same, constant, draws):
+        e = f.explain(measure=True)
+        parse(e.html())
+        assert e.title in str(e)
+    nothing = mx.jit(lambda a: 3)
+    nothing(np.ones(3))
+    with pytest.raises(ValueError, match="returns no array, so it has no graph"):
+        nothing.explain()

@@ -30,7 +30,7 @@ def explain(compiled, signature=None, *, title="compiled graph", html=None, meas
     data = compiled.describe(signature)
     measured = None
     if measure is not False and measure is not None:
-        arrays = _made_up(signature, len(compiled.captured())) if measure is True else list(measure)
+        arrays = _made_up(signature[0][:len(compiled.names()) - len(compiled.captured())]) if measure is True else list(measure)
         measured = compiled.measure(signature, arrays, float(seconds))
     explanation = Explanation(data, title, machine(), measured)
     if html is not None:
@@ -47,11 +47,10 @@ def notebook_html(explainable):
         return None
 
 
-def _made_up(signature, captured: int) -> list:
+def _made_up(sigs) -> list:
     """Arrays of the inputs' shapes: floats between 0 and 1, zeros of integers. Captured arrays are there already."""
-    given = signature[0][:len(signature[0]) - captured] if captured else signature[0]
     arrays = []
-    for shape, dtype in given:
+    for shape, dtype in sigs:
         name = str(dtype)
         if name.startswith(("float", "bfloat")):
             values = onp.random.default_rng(zlib.crc32(repr(shape).encode())).random(shape, dtype="float32")

@@ -167,7 +167,7 @@ class Explanation:
             count = len(n["formula"])
             algorithm = "one loop" if count == 1 else f"tiles, {count} instructions"
         elif n["kind"] == "function":
-            algorithm = "host function"
+            algorithm = "a function on arrays"
         return Step(number, node, n, algorithm, n["operations"], read, written, predicted,
                     None if measured is None else measured[number], number >= self.data["forward_steps"])
 

@@ -41,7 +41,7 @@ def picture(graph, prefix: str, marks: dict, lines_of, title_of, absent=(), labe
     """marks: {node: number of its group}; lines_of(i): lines below the first; title_of(i): lines for the pointer.
     Nodes that nobody needs stay away when they are inputs; `absent` ones are drawn as removed."""
     drawn = [i for i in range(len(graph.nodes)) if not _inside(graph, i)
-             and not (graph.nodes[i]["kind"] in ("shape", "constant") and not graph.readers[i])]
+             and not (graph.nodes[i]["kind"] in ("shape", "constant") and not graph.readers[i] and i not in graph.output_nodes)]
     number = {node: k for k, node in enumerate(drawn)}
     boxes = []
     read = {tuple(e) for inputs in [n["inputs"] for n in graph.nodes] + [graph.outputs] for e in inputs if e is not None}

@@ -10,7 +10,7 @@ from .text import (bytes_text, count_text, group_text, kernel_head, kernel_rows,
                    passes_rows, signature_lines, time_text)
 
 _LEGEND = (("heavy", "matrix products, convolutions"), ("pointwise", "pointwise formulas"), ("call", "other kernels"),
-           ("view", "views: no kernel"), ("function", "host functions"), ("argument", "inputs"),
+           ("view", "views: no kernel"), ("function", "functions on arrays"), ("argument", "inputs"),
            ("absent", "removed by a pass"))
 
 
