@@ -287,7 +287,18 @@ PyObject* replace_captured(PyObject* o, PyObject* args) {
   });
 }
 
+/// keep(share): how much of what gradients read may be kept between the two parts; the rest is computed again.
+PyObject* compiled_keep(PyObject* o, PyObject* share) {
+  return guarded([&] {
+    double value = PyFloat_AsDouble(share);
+    if (value == -1 && PyErr_Occurred()) throw PythonError{};
+    graph_of(o).set_keep(value);
+    Py_RETURN_NONE;
+  });
+}
+
 PyMethodDef compiled_methods[] = {
+    {"keep", compiled_keep, METH_O, "Sets the share of values for gradients that may be kept, 0 to 1."},
     {"call", as_method(compiled_call), METH_FASTCALL, "Runs on arrays in the order of the inputs; a list of arrays."},
     {"interpret", as_method(compiled_interpret), METH_FASTCALL, "Runs one operator after the other, without a plan."},
     {"report", compiled_report, METH_VARARGS, "What compiling for a signature did."},

@@ -10,18 +10,20 @@ from typing import Any, Callable
 import numpy as onp
 
 from . import _core
+from .sym.compiled import kept_share
 from .trace import Program, trace, unhashable
 
 
 class JitFunction:
     """What `jit` returns. Called like the function it was made from."""
 
-    def __init__(self, function: Callable, donate=(), without=()):
+    def __init__(self, function: Callable, donate=(), without=(), recompute=None):
         if not callable(function):
             raise TypeError(f"jit: a function is needed; got {type(function).__name__}")
         functools.update_wrapper(self, function)
         self._function = function
         self._donate, self._without = _names(donate, "donate"), _names(without, "without")
+        self._keep = kept_share(recompute)
         self._cache: dict[Any, Program] = {}
         self._lock = threading.RLock()
         self._last: tuple | None = None
@@ -59,7 +61,7 @@ class JitFunction:
 
     def _trace(self, args, kwargs, arrays):
         return trace(self._function, args, kwargs, arrays, self._array_names(args, kwargs, arrays), self._without,
-                     self._donate)
+                     self._donate, keep=self._keep)
 
     def _array_names(self, args, kwargs, arrays) -> list:
         """Each array is called after its argument; those inside a nested argument by it and a number."""
@@ -142,7 +144,7 @@ def _names(value, what: str) -> tuple:
     return names
 
 
-def jit(function: Callable | None = None, *, donate=(), without=()):
+def jit(function: Callable | None = None, *, donate=(), without=(), recompute=None):
     """Compiles `function`, as `@jit`, `@jit(donate=...)` or `jit(function)`.
 
     At the first call for each kind of arguments (structure, shapes and dtypes of arrays, values of everything else,
@@ -154,9 +156,10 @@ def jit(function: Callable | None = None, *, donate=(), without=()):
 
     donate: names of arguments whose memory the result may take; the caller must not use them afterwards.
     without: compiler passes to leave out.
+    recompute: the share of values for gradients that may be kept until they run; see `sym.compile`.
 
     Raises RuntimeError where the function looks at elements (`if x.sum() > 0`, `float(x)`, `x.asnumpy()`) or calls an
     operator whose result's shape depends on them; TypeError for arguments that are not arrays and not hashable."""
     if function is None:
-        return functools.partial(jit, donate=donate, without=without)
-    return JitFunction(function, donate, without)
+        return functools.partial(jit, donate=donate, without=without, recompute=recompute)
+    return JitFunction(function, donate, without, recompute)

@@ -90,21 +90,22 @@ class Program:
 
 
 def trace(function: Callable, args: tuple, kwargs: dict, arrays: list, names: list, without=(), donate=(),
-          data_dependent=None) -> Program:
+          data_dependent=None, keep=1.0) -> Program:
     """Calls `function` with traced arrays in place of `arrays`, those among `args` and `kwargs`. What it computes
     becomes a graph whose arguments are called `names`; arrays that it uses from elsewhere are read at each run.
 
+    keep: the share of values for gradients that may be kept until they run.
     data_dependent: the class of the error that says that a shape depends on elements, else RuntimeError."""
     tracer = _core.Trace()
     try:
-        return _traced(tracer, function, args, kwargs, arrays, names, without, donate)
+        return _traced(tracer, function, args, kwargs, arrays, names, without, donate, keep)
     except RuntimeError as error:
         if tracer.data_dependent and data_dependent is not None:
             raise data_dependent(str(error)) from error
         raise
 
 
-def _traced(tracer, function, args, kwargs, arrays, names, without, donate) -> Program:
+def _traced(tracer, function, args, kwargs, arrays, names, without, donate, keep) -> Program:
     with tracer:
         leaves = iter([tracer.input(name, a) for name, a in zip(names, arrays)])
         args, kwargs = rebuild(args, leaves), rebuild(kwargs, leaves)
@@ -112,6 +113,8 @@ def _traced(tracer, function, args, kwargs, arrays, names, without, donate) -> P
         outputs = arrays_in(result, [])
         shape = _skeleton(result)
         compiled = tracer.finish(outputs, tuple(without), tuple(donate))
+    if compiled is not None:
+        compiled.keep(keep)
     return Program(compiled, shape)
 
 

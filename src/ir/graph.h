@@ -39,9 +39,11 @@ struct GraphNode {
   };
   Kind kind = Kind::call;
   bool training = false;
-  DType work = kUnknownDType;                     // of pointwise operators: the dtype to compute in
-  int32_t random = -1;                            // which of the run's random keys, in the order of the calls
-  const OpDef* op = nullptr;                      // of a call
+  bool again = false;          // computes a value of the forward part a second time, so it is not merged with the first
+  bool mirror = false;         // the user would rather compute its outputs again than keep them
+  DType work = kUnknownDType;  // of pointwise operators: the dtype to compute in
+  int32_t random = -1;         // which of the run's random keys, in the order of the calls
+  const OpDef* op = nullptr;   // of a call
   std::shared_ptr<const OwnedOp> owned;           // keeps `op` where a pass made it
   std::shared_ptr<const GraphFunction> function;  // of a function
   AttrBytes attrs;
@@ -83,6 +85,7 @@ struct Graph {
   int forward_outputs = 0;  // of `outputs`: those of the forward part; the rest are gradients
   int forward_nodes = -1;   // nodes before this one belong to the forward part; -1: there is no other
   int random_keys = 0;      // keys that a run takes from the stream
+  double keep = 1;          // the share of what the backward part reads that may be kept; the rest is computed again
   std::vector<HeadGradient> head_grads;
 
   const Sig& sig(Edge e) const { return nodes[static_cast<size_t>(e.node)].out[static_cast<size_t>(e.output)]; }

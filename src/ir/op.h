@@ -74,6 +74,9 @@ using KernelFunction = void (*)(const void* attrs, Call& call);
 /// Fills the signatures of inputs that are not known yet (parameters) from those that are; an unknown one is absent.
 using CompleteFunction = void (*)(const void* attrs, std::span<Sig> in);
 using ViewFunction = Layout (*)(const void* attrs, const Layout& x);
+/// Where the elements of input i lie one after the other in output 0 of an operator that joins arrays, as the index of
+/// the first; -1 where they lie apart.
+using JoinFunction = int64_t (*)(const void* attrs, SigsIn in, int i);
 
 // ---- gradients ----------------------------------------------------------------------------------------------------
 /// A short list of values; entries may be null.
@@ -145,6 +148,12 @@ enum class Fusion : uint8_t { none, reduce_last, matrix };
 struct Pair {  // output shares or updates input
   int8_t output = -1, input = -1;
 };
+/// An operator without effects that gives output 0 again. It has the same attributes and inputs, only that some outputs
+/// of the first run stand in place of inputs.
+struct Again {
+  const OpDef* op = nullptr;
+  std::array<Pair, 2> from = {};
+};
 
 // ---- samples ------------------------------------------------------------------------------------------------------
 enum class Domain : uint8_t {
@@ -205,6 +214,8 @@ struct OpDef {
   // facts
   std::array<Pair, 3> inplace = {};  // output k may use the memory of input i
   std::array<Pair, 6> updates = {};  // output k *is* input i, written in place
+  Again again = {};                  // of an operator with updates: how its result is had a second time
+  JoinFunction joins = nullptr;      // inputs that are computed where this says need no copying
   Role role = Role::none;
   Fusion fuse = Fusion::none;
   bool random = false, trains = false, data_dependent = false;
@@ -274,6 +285,9 @@ template <class A, Captureless F> constexpr AlgorithmFunction algorithm_rule(F) 
 }
 template <class A, Captureless F> constexpr ViewFunction view_rule(F) {
   return [](const void* a, const Layout& x) -> Layout { return F{}(*static_cast<const A*>(a), x); };
+}
+template <class A, Captureless F> constexpr JoinFunction join_rule(F) {
+  return [](const void* a, SigsIn in, int i) -> int64_t { return F{}(*static_cast<const A*>(a), in, i); };
 }
 template <class A, Captureless F> constexpr GradFunction grad_rule(F) {
   return [](const void* a, const Grad& g) -> Vals { return F{}(*static_cast<const A*>(a), g); };

@@ -34,6 +34,8 @@ inline void check_number(const char* op, const Sig& value, DType t) {
 
 /// Copies x to y with broadcasting and conversion.
 inline void copy_buffer(const Buffer& x, const Buffer& y) {
+  bool there = x.data == y.data && x.dtype == y.dtype && x.size == y.size && !x.strides && !y.strides;
+  if (there) return;  // a plan had x computed in its place
   kernels::convert(x.dtype, y.dtype, y.shape(), x.data, Strides(x, y.shape()), y.data, Strides(y));
 }
 /// Sums x into y, over the axes that y lacks or has with size one.

@@ -17,6 +17,7 @@ std::string key_of(const GraphNode& n) {
   put(n.kind);
   put(n.op);
   put(n.training);
+  put(n.again);
   put(n.work);
   put(n.random);
   for (Edge e : n.in) put(e.node), put(e.output);

@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "passes/merge_equal.h"
+#include "passes/recompute.h"
 #include "passes/remove_dead.h"
 #include "passes/settle_inputs.h"
 #include "passes/verify.h"
@@ -14,6 +15,7 @@ namespace twibil::passes {
 static constexpr Pass kPasses[] = {
     {"remove_dead", "removes what no result needs", remove_dead},
     {"merge_equal", "computes equal values once", merge_equal},
+    {"recompute", "computes values of the forward part again instead of keeping them, on request", recompute},
     {"settle_inputs", "writes out the casts and copies that kernels need", settle_inputs, true},
     {"remove_dead", "removes what no result needs", remove_dead},
 };

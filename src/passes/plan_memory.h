@@ -5,8 +5,8 @@
 //
 // Gives every value its place: over an input that is read for the last time where the operator allows, else at an
 // offset of one arena by lifetime, so that values that never live together share bytes. Views and updates have the
-// place of what they look at. The plan is compared with the largest sum of bytes that live at once, which no plan can
-// go below.
+// place of what they look at; inputs of a join are computed in their part of the result. The plan is compared with the
+// largest sum of bytes that live at once, which no plan can go below.
 #pragma once
 #include "ir/graph.h"
 

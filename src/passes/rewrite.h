@@ -9,6 +9,7 @@ class Rewrite {
  public:
   explicit Rewrite(Graph& g) : old_(std::move(g)), place_(old_.nodes.size()) {
     next_.random_keys = old_.random_keys;
+    next_.keep = old_.keep;
     next_.forward_outputs = old_.forward_outputs;
     next_.head_grads = old_.head_grads;
     next_.arguments = old_.arguments;

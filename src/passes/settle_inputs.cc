@@ -3,6 +3,7 @@
 
 #include <cstring>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "ir/registry.h"
 #include "passes/rewrite.h"
@@ -53,6 +54,7 @@ void keep_old_states(Graph& g) {
   for (Edge e : g.outputs)
     if (e.present()) last_read[key(e)] = last_read[key(root_of(views, e))] = g.nodes.size();
   bool any = false;
+  std::unordered_map<int64_t, std::vector<Edge>> looks;  // the values that look at a root, itself among them
   for (size_t i = 0; i < g.nodes.size(); ++i)
     for (int k = 0; k < static_cast<int>(g.nodes[i].out.size()); ++k)
       if (int u = updated_input(g.nodes[i], k); u >= 0) {
@@ -60,6 +62,11 @@ void keep_old_states(Graph& g) {
         any |= e.present() && last_read[key(root_of(views, e))] > i;
       }
   if (!any) return;
+  for (size_t i = 0; i < g.nodes.size(); ++i)
+    for (int32_t o = 0; o < static_cast<int32_t>(g.nodes[i].out.size()); ++o) {
+      Edge e{static_cast<int32_t>(i), o};
+      looks[key(root_of(views, e))].push_back(e);
+    }
   Rewrite r(g);
   for (size_t i = 0; i < r.old().nodes.size(); ++i) {
     r.at(i);
@@ -70,13 +77,10 @@ void keep_old_states(Graph& g) {
       if (u < 0 || !n.in[static_cast<size_t>(u)].present()) continue;
       Edge root = root_of(views, n.in[static_cast<size_t>(u)]);
       // The value itself and its views, each where something reads it later.
-      for (size_t j = 0; j < i; ++j) {
-        for (int32_t o = 0; o < static_cast<int32_t>(r.old().nodes[j].out.size()); ++o) {
-          Edge e{static_cast<int32_t>(j), o};
-          auto found = last_read.find(key(e));
-          if (root_of(views, e) != root || found == last_read.end() || found->second <= i) continue;
-          moves.push_back({e, {r.made().add(copy_of(r(e), r.old().sig(e))), 0}});
-        }
+      for (Edge e : looks[key(root)]) {
+        auto found = last_read.find(key(e));
+        if (e.node >= static_cast<int32_t>(i) || found == last_read.end() || found->second <= i) continue;
+        moves.push_back({e, {r.made().add(copy_of(r(e), r.old().sig(e))), 0}});
       }
     }
     r.keep(i);
@@ -87,7 +91,12 @@ void keep_old_states(Graph& g) {
 
 class Settle {
  public:
-  explicit Settle(Graph& g) : r_(g), views_(find_views(r_.old())) {}
+  explicit Settle(Graph& g) : r_(g), views_(find_views(r_.old())) {
+    for (const GraphNode& n : r_.old().nodes)
+      for (int k = 0; k < static_cast<int>(n.out.size()); ++k)
+        if (int u = updated_input(n, k); u >= 0 && n.in[static_cast<size_t>(u)].present())
+          updated_.insert(key_of(root_of(views_, n.in[static_cast<size_t>(u)])));
+  }
 
   Graph run() {
     const Graph& old = r_.old();
@@ -129,44 +138,27 @@ class Settle {
     if (fresh) it->second = {r_.made().add(copy_of(r_(from), sig)), 0};
     return it->second;
   }
-  /// Outputs first to last - 1 get memory of their own; in a graph with a backward part that part reads none of them.
+  /// Outputs first to last - 1 get memory of their own. The backward part may read those of the forward part: the
+  /// caller gets a view of them, and the runtime notices when it writes there.
   void settle_outputs(int first, int last) {
     const Graph& old = r_.old();
     for (int k = first; k < last; ++k) {
       Edge e = old.outputs[static_cast<size_t>(k)];
       if (!e.present()) continue;
       const GraphNode& n = old.at(e.node);
-      bool own = !n.is_input() && updated_input(n, e.output) < 0 && !is_view(views_, static_cast<size_t>(e.node)) &&
-                 !taken(e) && !(k < old.forward_outputs && read_backwards(e)) && !updated_later(e);
-      if (own) {
-        given_.push_back(e);
-        continue;
-      }
-      outputs_.push_back({k, {r_.made().add(copy_of(r_(e), old.sig(e))), 0}});
+      bool in_time = k < old.forward_outputs || e.node >= old.forward_nodes;  // there is memory when it is computed
+      bool own = in_time && !n.is_input() && updated_input(n, e.output) < 0 &&
+                 !is_view(views_, static_cast<size_t>(e.node)) && !updated_.contains(key_of(e)) &&
+                 given_.insert(key_of(e)).second;
+      if (!own) outputs_.push_back({k, {r_.made().add(copy_of(r_(e), old.sig(e))), 0}});
     }
   }
-  bool taken(Edge e) const { return std::ranges::find(given_, e) != given_.end(); }
-  bool updated_later(Edge e) const {
-    for (const GraphNode& n : r_.old().nodes)
-      for (int k = 0; k < static_cast<int>(n.out.size()); ++k)
-        if (int u = updated_input(n, k);
-            u >= 0 && n.in[static_cast<size_t>(u)].present() && root_of(views_, n.in[static_cast<size_t>(u)]) == e)
-          return true;
-    return false;
-  }
-  bool read_backwards(Edge e) const {
-    const Graph& old = r_.old();
-    if (old.forward_nodes < 0) return false;
-    for (size_t i = static_cast<size_t>(old.forward_nodes); i < old.nodes.size(); ++i)
-      for (Edge in : old.nodes[i].in)
-        if (in.present() && old.at(in.node).kind != GraphNode::Kind::shape && root_of(views_, in) == e) return true;
-    return false;
-  }
+  static int64_t key_of(Edge e) { return static_cast<int64_t>(e.node) << 8 | e.output; }
 
   Rewrite r_;
   std::vector<View> views_;
   std::unordered_map<int32_t, Edge> copies_;
-  std::vector<Edge> given_;
+  std::unordered_set<int64_t> updated_, given_;  // values that are written later; that are outputs already
   std::vector<std::pair<int, Edge>> outputs_;
 };
 

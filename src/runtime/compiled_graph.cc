@@ -8,6 +8,7 @@
 #include "ir/modes.h"
 #include "ir/registry.h"
 #include "ir/trace.h"
+#include "kernels/scratch.h"
 #include "runtime/backward.h"
 #include "runtime/eager.h"
 #include "runtime/launch.h"
@@ -18,7 +19,8 @@ namespace twibil {
 namespace {
 
 using CompiledPtr = std::shared_ptr<const CompiledGraph::Compiled>;
-constexpr double kInlineWork = 1 << 18;  // elements: below it a queue costs more than it gives
+constexpr double kInlineWork = 1 << 18;   // elements: below it a queue costs more than it gives
+constexpr int64_t kSmallArena = 1 << 18;  // bytes that the scratch memory of a thread may grow by
 
 Val copied(const Val& v) {
   ModeScope quiet(false, modes.training);
@@ -30,7 +32,7 @@ struct RunState {
   CompiledPtr compiled;
   Executable::Frame frame;
   std::vector<Val> arguments;  // as the kernels see them: row-major
-  std::vector<Val> outputs;    // of the part that runs; null: not computed now
+  std::vector<Val> outputs;    // of the part that runs; in a backward part also those that it reads. Null: not there
   Val arena;
 };
 
@@ -41,7 +43,7 @@ void set_bases(RunState& s) {
   for (size_t i = 0; i < s.arguments.size(); ++i)
     if (s.arguments[i]) s.frame.bases[1 + i] = s.arguments[i]->data;
   for (size_t k = 0; k < s.outputs.size(); ++k)
-    if (s.outputs[k]) s.frame.bases[1 + e.graph().arguments.size() + k] = s.outputs[k]->data;
+    if (s.outputs[k]) s.frame.bases[e.first_output() + k] = s.outputs[k]->data;
 }
 
 class RunTask final : public engine::Task {
@@ -58,36 +60,45 @@ class RunTask final : public engine::Task {
   Executable::Part part_;
 };
 
+bool is_small(const Executable& e, Executable::Part part) {
+  return e.work(part) <= kInlineWork || !e.any_thread() || engine::engine_kind() == engine::Kind::naive;
+}
+
 /// Runs a part now, when it is small and everything is ready, else queues it.
 void start(RunState s, Executable::Part part) {
   const Executable& e = *s.compiled->executable;
-  auto written = [&](size_t i) { return part != Executable::Part::backward && e.updates(i); };
+  bool backward = part == Executable::Part::backward;
+  auto written = [&](size_t i) { return !backward && e.updates(i); };
+  auto read_only = [&](size_t k) { return backward && static_cast<int>(k) < e.graph().forward_outputs; };
   bool now = true;
   for (size_t i = 0; i < s.arguments.size(); ++i) {
     if (!s.arguments[i]) continue;
     engine::Variable* state = state_of(*s.arguments[i]);
     now &= written(i) ? engine::idle(state) : engine::ready_to_read(state);
   }
+  for (size_t k = 0; k < s.outputs.size(); ++k)
+    if (s.outputs[k] && read_only(k)) now &= engine::ready_to_read(state_of(*s.outputs[k]));
   if (s.arena) now &= engine::idle(state_of(*s.arena));
   if (!e.any_thread() && !now) {
     for (size_t i = 0; i < s.arguments.size(); ++i)
       if (s.arguments[i]) written(i) ? wait_to_write(*s.arguments[i]) : wait_to_read(*s.arguments[i]);
+    for (size_t k = 0; k < s.outputs.size(); ++k)
+      if (s.outputs[k] && read_only(k)) wait_to_read(*s.outputs[k]);
     if (s.arena) wait_to_write(*s.arena);
     now = true;
   }
-  bool small = e.work(part) <= kInlineWork || !e.any_thread() || engine::engine_kind() == engine::Kind::naive;
-  if (now && small) return e.run(s.frame, part);
+  if (now && is_small(e, part)) return e.run(s.frame, part);
   std::vector<engine::Variable*> reads, writes;
   for (size_t i = 0; i < s.arguments.size(); ++i) {
     if (!s.arguments[i]) continue;
     reads.push_back(make_state(*s.arguments[i]));
     if (written(i)) writes.push_back(reads.back());
   }
-  for (const Val& v : s.outputs)
-    if (v) writes.push_back(make_state(*v));
+  for (size_t k = 0; k < s.outputs.size(); ++k)
+    if (s.outputs[k]) (read_only(k) ? reads : writes).push_back(make_state(*s.outputs[k]));
   if (s.arena) {
     writes.push_back(make_state(*s.arena));
-    if (part == Executable::Part::backward) reads.push_back(writes.back());
+    if (backward) reads.push_back(writes.back());
   }
   engine::push(std::make_unique<RunTask>(std::move(s), part), reads, writes);
 }
@@ -99,6 +110,7 @@ struct Arguments {
 };
 Arguments prepare(const Executable& e, std::span<const Val> given) {
   Arguments a;
+  a.rows.reserve(e.graph().arguments.size());
   for (size_t i = 0; i < given.size(); ++i) {
     const Val& v = given[i];
     bool writes = e.updates(i);
@@ -111,6 +123,7 @@ Arguments prepare(const Executable& e, std::span<const Val> given) {
     a.rows.push_back(copied(v));
     if (writes) a.write_back.push_back({v, a.rows.back()});
   }
+  a.rows.resize(e.graph().arguments.size());
   return a;
 }
 
@@ -122,7 +135,31 @@ Val new_arena(const Executable& e) {
   return bytes ? Val::adopt(new_value(DType::uint8, dims)) : Val();
 }
 
-/// The backward part as a node of the tape. It owns the arena of the forward part, which holds what gradients read.
+/// The common case of prediction: everything is ready, nothing is written but new outputs, the work is small. Nothing
+/// is queued then and nobody has to hold anything. False: it is another case, and nothing happened.
+bool run_small(const Executable& e, std::span<const Val> arguments, std::vector<Val>& results) {
+  const Graph& g = e.graph();
+  if (e.updates_any() || !e.any_thread() || !is_small(e, Executable::Part::all)) return false;
+  for (const Val& v : arguments)
+    if (v->has(kStrided) || !engine::ready_to_read(state_of(*v))) return false;
+  if (e.plan().arena_bytes > kSmallArena) return false;
+  kernels::ScratchFrame scratch;
+  Executable::Frame frame{Executable::Bases(e.base_count()), {}};
+  frame.bases[0] = scratch.take<std::byte>(e.plan().arena_bytes);
+  for (size_t i = 0; i < arguments.size(); ++i) frame.bases[1 + i] = arguments[i]->data;
+  auto outputs = static_cast<size_t>(g.forward_outputs);
+  results.reserve(outputs);
+  for (size_t k = 0; k < outputs; ++k) {
+    results.push_back(new_output(g.sig(g.outputs[k])));
+    frame.bases[e.first_output() + k] = results.back()->data;
+  }
+  if (g.random_keys) frame.key = next_random_keys(g.random_keys);
+  e.run(frame, Executable::Part::all);
+  return true;
+}
+
+/// The backward part as a node of the tape. It owns the arena of the forward part, which holds what gradients read, and
+/// the storage of outputs that they read: the caller's arrays are views of it.
 class GraphGradient final : public CustomGradient {
  public:
   GraphGradient(std::shared_ptr<CompiledGraph> graph, RunState s, std::span<const Val> given)
@@ -135,36 +172,34 @@ class GraphGradient final : public CustomGradient {
     if (modes.recording) return again(dy);
     const Executable& e = *state_.compiled->executable;
     const Graph& g = e.graph();
-    check_versions();
-    RunState s{state_.compiled, state_.frame, state_.arguments, {}, state_.arena};
+    check_versions(e);
+    RunState s{state_.compiled, state_.frame, state_.arguments, state_.outputs, state_.arena};
     if (keep && s.arena) s.arena = copied(s.arena);
     for (size_t k = 0; k < g.head_grads.size(); ++k) {
       Val d = dy[k];
       s.arguments[static_cast<size_t>(g.head_grads[k].argument)] = d->has(kStrided) ? copied(d) : d;
     }
-    s.outputs.resize(g.outputs.size());
-    for (size_t k = static_cast<size_t>(g.forward_outputs); k < g.outputs.size(); ++k)
-      if (g.outputs[k].present()) s.outputs[k] = new_output(g.sig(g.outputs[k]));
-    set_bases(s);
     Vals dx;
-    for (size_t k = static_cast<size_t>(g.forward_outputs); k < g.outputs.size(); ++k) dx.push_back(s.outputs[k]);
+    for (size_t k = static_cast<size_t>(g.forward_outputs); k < g.outputs.size(); ++k) {
+      if (g.outputs[k].present()) s.outputs[k] = new_output(g.sig(g.outputs[k]));
+      dx.push_back(s.outputs[k]);
+    }
+    set_bases(s);
     start(std::move(s), Executable::Part::backward);
     return dx;
   }
 
  private:
-  void check_versions() const {
-    const Graph& g = state_.compiled->executable->graph();
+  void check_versions(const Executable& e) const {
     for (size_t i = 0; i < given_.size(); ++i)
-      TW_CHECK(versions_[i] == given_[i]->root->version || !read_backwards(g, g.arguments[i]), runtime,
-               "backward: the gradient of a compiled graph reads its argument ", g.at(g.arguments[i]).name,
+      TW_CHECK(versions_[i] == given_[i]->root->version || !e.reads_backwards(i), runtime,
+               "backward: the gradient of a compiled graph reads its argument ",
+               e.graph().at(e.graph().arguments[i]).name,
                ", which was overwritten in place after the graph ran. Use a copy, or write before the call");
-  }
-  static bool read_backwards(const Graph& g, int32_t argument) {
-    for (size_t i = static_cast<size_t>(g.forward_nodes); i < g.nodes.size(); ++i)
-      for (Edge e : g.nodes[i].in)
-        if (e.node == argument) return true;
-    return false;
+    for (size_t k = 0; k < state_.outputs.size(); ++k)
+      TW_CHECK(!state_.outputs[k] || state_.outputs[k]->version == 0, runtime,
+               "backward: the gradient of a compiled graph reads its output ", k,
+               ", which was overwritten in place after the graph ran. Use a copy");
   }
   /// Gradients that are recorded themselves: the graph is run once more, call by call, on the tape.
   Vals again(std::span<const Val> dy) {
@@ -190,6 +225,19 @@ class GraphGradient final : public CustomGradient {
   std::vector<Val> given_;
   std::vector<uint32_t> versions_;
 };
+
+bool wants_gradient(const Value& v) { return modes.recording && v.node && is_floating(v.dtype()); }
+
+bool fits(const CompiledGraph::Signature& s, std::span<const Val> arguments) {
+  if (s.training != modes.training || s.wants.size() != arguments.size()) return false;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const Value& v = *arguments[i];
+    const Sig& sig = s.sigs[i];
+    if (sig.dtype != v.dtype() || !std::ranges::equal(sig.shape.span(), v.shape()) || s.wants[i] != wants_gradient(v))
+      return false;
+  }
+  return true;
+}
 
 std::string signature(std::span<const Sig> sigs, bool training, const std::vector<bool>& wants) {
   std::string s(1, training ? 't' : 'p');
@@ -236,12 +284,22 @@ CompiledPtr CompiledGraph::compile(std::span<const Sig> sigs, bool training, con
   }
   Graph g = lower(heads_, effects_, arguments, {.training = training, .gradients = gradients});
   made->lower_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  g.keep = options_.keep;
   made->report.explain = explain;
   passes::MemoryPlan plan =
       passes::run_pipeline(g, {.without = options_.without, .memory = {.donate = options_.donate}}, &made->report);
   made->executable = std::make_unique<Executable>(std::move(g), std::move(plan));
   if (!place) ++compilations_;  // once more, to be explained, is no other signature
   return last_ = place = made;
+}
+
+void CompiledGraph::set_keep(double share) {
+  TW_CHECK(share >= 0 && share <= 1, value, "recompute: a share between 0 and 1 is needed; got ", share);
+  std::lock_guard lock(mutex_);
+  if (options_.keep == share) return;
+  options_.keep = share;
+  cache_.clear();
+  last_ = {};
 }
 
 CompiledPtr CompiledGraph::last() const {
@@ -261,47 +319,59 @@ std::vector<Val> CompiledGraph::interpret(std::span<const Val> arguments, Interp
   return results;
 }
 
+CompiledPtr CompiledGraph::compiled_for(std::span<const Val> arguments) {
+  if (CompiledPtr last = this->last(); last && fits(last->signature, arguments)) return last;
+  std::vector<Sig> sigs;
+  std::vector<bool> wants;
+  for (const Val& v : arguments) {
+    sigs.push_back({Shape(v->shape()), v->dtype()});
+    wants.push_back(wants_gradient(*v));
+  }
+  return compile(sigs, modes.training, wants);
+}
+
 std::vector<Val> CompiledGraph::call(std::span<const Val> arguments) {
   TW_CHECK(arguments.size() == inputs_.size(), type, "the graph takes ", inputs_.size(), " arrays; got ",
            arguments.size());
-  std::vector<Sig> sigs;
-  std::vector<bool> wants;
-  bool traced = modes.tracing, gradients = false;
+  bool traced = modes.tracing;
   for (size_t i = 0; i < arguments.size(); ++i) {
     TW_CHECK(arguments[i], value, "input ", inputs_[i]->name, " is given no array");
-    const Val& v = arguments[i];
-    traced |= v->has(kTraced);
-    sigs.push_back({Shape(v->shape()), v->dtype()});
-    wants.push_back(modes.recording && v->node && is_floating(v->dtype()));
-    gradients |= wants.back();
+    traced |= arguments[i]->has(kTraced);
   }
   if (traced || depends_on_data_) return interpret(arguments);
 
-  CompiledPtr compiled = compile(sigs, modes.training, wants);
+  CompiledPtr compiled = compiled_for(arguments);
   const Executable& e = *compiled->executable;
   const Graph& g = e.graph();
+  bool backward = !g.head_grads.empty();
+  std::vector<Val> results;
+  if (!backward && run_small(e, arguments, results)) return results;
+
   Arguments prepared = prepare(e, arguments);
-  RunState s{compiled, {}, prepared.rows, {}, new_arena(e)};
-  s.arguments.resize(g.arguments.size());
+  RunState s{compiled, {}, std::move(prepared.rows), {}, new_arena(e)};
   if (g.random_keys) s.frame.key = next_random_keys(g.random_keys);
   auto outputs = static_cast<size_t>(g.forward_outputs);
   s.outputs.resize(g.outputs.size());
-  std::vector<Val> results;
   for (size_t k = 0; k < outputs; ++k) {
     int32_t donated = e.plan().output_is_argument[k];
     if (donated < 0) s.outputs[k] = new_output(g.sig(g.outputs[k]));
-    results.push_back(donated < 0 ? s.outputs[k] : arguments[static_cast<size_t>(donated)]);
+    bool shared = backward && donated < 0 && e.reads_output_backwards(k);
+    results.push_back(shared        ? Val::adopt(new_alias(*s.outputs[k]))
+                      : donated < 0 ? s.outputs[k]
+                                    : arguments[static_cast<size_t>(donated)]);
   }
   set_bases(s);
-  bool backward = gradients && !g.head_grads.empty();
-  std::unique_ptr<GraphGradient> gradient;
-  RunState kept = s;
+  RunState kept;
+  if (backward) {
+    kept = s;
+    for (size_t k = 0; k < outputs; ++k)
+      if (!e.reads_output_backwards(k)) kept.outputs[k] = {};
+  }
   start(std::move(s), backward ? Executable::Part::forward : Executable::Part::all);
   for (size_t i = 0; i < arguments.size(); ++i)
     if (e.updates(i)) bump_version(arguments[i].get());
   for (auto& [to, from] : prepared.write_back) assign(*to, *from);
   if (backward) {
-    kept.outputs.clear();
     std::vector<Value*> in, out;
     for (const Val& v : arguments) in.push_back(v.get());
     for (HeadGradient h : g.head_grads) out.push_back(results[static_cast<size_t>(h.output)].get());

@@ -14,6 +14,8 @@ namespace twibil {
 struct CompileOptions {
   std::vector<std::string> without;  // passes that are left out
   std::vector<bool> donate;          // inputs whose memory the result may take
+  double keep =
+      1;  // the share of values for gradients that may be kept; the rest is computed again (passes/recompute.h)
 };
 
 class CompiledGraph : public std::enable_shared_from_this<CompiledGraph> {
@@ -51,10 +53,13 @@ class CompiledGraph : public std::enable_shared_from_this<CompiledGraph> {
   const std::vector<SymbolRef>& heads() const { return heads_; }
   const std::vector<SymbolNodePtr>& inputs() const { return inputs_; }
   const CompileOptions& options() const { return options_; }
+  /// CompileOptions::keep for what is compiled from now on; what was compiled is compiled again when it is used.
+  void set_keep(double share);
   int compilations() const { return compilations_; }
   bool depends_on_data() const { return depends_on_data_; }
 
  private:
+  std::shared_ptr<const Compiled> compiled_for(std::span<const Val> arguments);
   std::vector<SymbolRef> heads_, effects_;
   std::vector<SymbolNodePtr> inputs_;
   CompileOptions options_;

@@ -48,10 +48,15 @@ Executable::Executable(Graph g, passes::MemoryPlan plan) : graph_(std::move(g)),
     any_thread_ &= n.kind != GraphNode::Kind::function;
     (static_cast<int>(i) < forward ? forward_work_ : backward_work_) += work_of(graph_, n);
     for (const Place& p : plan_.places[i])
-      if (p.kind == Place::Kind::argument) updated_[static_cast<size_t>(p.index)] = true;
+      if (p.kind == Place::Kind::argument) updated_[static_cast<size_t>(p.index)] = updates_any_ = true;
     add_step(static_cast<int32_t>(i));
   }
   if (forward >= static_cast<int>(graph_.nodes.size())) forward_steps_ = static_cast<int>(steps_.size());
+  read_backwards_.assign(base_count(), false);
+  for (size_t i = static_cast<size_t>(forward_steps_); i < steps_.size(); ++i)
+    for (uint32_t k = 0; k < steps_[i].ins; ++k)
+      if (const Operand& o = operands_[steps_[i].first_in + k]; o.base > 0)
+        read_backwards_[static_cast<size_t>(o.base)] = true;
 }
 
 Executable::Operand Executable::operand_of(Edge e) {
@@ -75,7 +80,7 @@ Executable::Operand Executable::operand_of(Edge e) {
     case Place::Kind::none: break;
     case Place::Kind::arena: o.base = 0; break;
     case Place::Kind::argument: o.base = 1 + p.index; break;
-    case Place::Kind::output: o.base = 1 + static_cast<int32_t>(graph_.arguments.size()) + p.index; break;
+    case Place::Kind::output: o.base = static_cast<int32_t>(first_output()) + p.index; break;
     case Place::Kind::constant: {
       const Value& v = *graph_.at(p.index).value;
       o.buffer.data = v.data + p.offset;

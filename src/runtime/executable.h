@@ -14,9 +14,25 @@ class Executable {
  public:
   Executable(Graph g, passes::MemoryPlan plan);
 
+  /// Where the arena, the arguments and the outputs of one run stand, in this order.
+  class Bases {
+   public:
+    Bases() = default;
+    explicit Bases(size_t n) { assign(n, nullptr); }
+    void assign(size_t n, std::byte* p) {
+      if (n > few_.size()) many_.assign(n, p);
+      else few_.fill(p);
+    }
+    std::byte*& operator[](size_t i) { return many_.empty() ? few_[i] : many_[i]; }
+    std::byte* operator[](size_t i) const { return many_.empty() ? few_[i] : many_[i]; }
+
+   private:
+    std::array<std::byte*, 16> few_;
+    std::vector<std::byte*> many_;
+  };
   /// Memory and random numbers of one run; a backward part continues with those of its forward part.
   struct Frame {
-    std::vector<std::byte*> bases;  // arena, arguments, outputs
+    Bases bases;
     RandomKey key;
   };
   enum class Part { all, forward, backward };
@@ -30,6 +46,11 @@ class Executable {
   /// Whether it may run on any thread: functions of a front end run where they were called.
   bool any_thread() const { return any_thread_; }
   bool updates(size_t argument) const { return updated_[argument]; }
+  bool updates_any() const { return updates_any_; }
+  /// Whether the backward part reads this argument, or this output of the forward part.
+  bool reads_backwards(size_t argument) const { return read_backwards_[1 + argument]; }
+  bool reads_output_backwards(size_t output) const { return read_backwards_[first_output() + output]; }
+  size_t first_output() const { return 1 + graph_.arguments.size(); }  // among the bases
   size_t base_count() const { return 1 + graph_.arguments.size() + graph_.outputs.size(); }
 
   /// For pictures and measurements: seconds of each step of one run.
@@ -68,7 +89,8 @@ class Executable {
   std::vector<Operand> operands_;
   std::deque<std::array<int64_t, kMaxRank>> sizes_;  // what buffers point to
   std::vector<Scalar> params_;
-  std::vector<bool> updated_;
+  std::vector<bool> updated_, read_backwards_;
+  bool updates_any_ = false;
   double forward_work_ = 0, backward_work_ = 0;
   bool any_thread_ = true;
 };

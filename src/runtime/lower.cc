@@ -31,6 +31,7 @@ class GraphTracer final : public Tracer {
     n.out.assign(out.begin(), out.end());
     n.site = site;
     n.name = name;
+    n.mirror = mirror;
     if (op.attrs.size) {
       const auto* from = static_cast<const std::byte*>(attrs ? attrs : op.attrs.defaults);
       n.attrs.assign(from, from + op.attrs.size);
@@ -77,6 +78,7 @@ class GraphTracer final : public Tracer {
   }
 
   std::string site, name;  // of the symbol's node that is lowered now
+  bool mirror = false;
   /// Random numbers belong to a node of the symbol: its gradient, which computes it again, draws the same ones.
   void enter(const SymbolNode* n) { owner_ = n, drawn_ = 0; }
   const Graph& graph() const { return graph_; }
@@ -98,6 +100,14 @@ bool is_recorded_float(const Val& v) { return v && v->node && is_floating(v->dty
 
 /// A leaf of the tape without a gradient array.
 void mark(Value& v) { set_node(&v, new_node(nullptr, nullptr, 0, 0), 0); }
+
+/// MXNet's mark of nodes that are computed again in the backward part rather than kept.
+bool is_marked_mirror(const SymbolNode& n) {
+  for (const char* mark : {"__force_mirroring__", "force_mirroring"})
+    if (auto found = n.marks.find(mark); found != n.marks.end())
+      return found->second == "True" || found->second == "true" || found->second == "1";
+  return false;
+}
 
 GraphTracer* collector() { return dynamic_cast<GraphTracer*>(tracer); }
 
@@ -251,6 +261,7 @@ std::vector<Val> Interpreter::run(std::span<const SymbolRef> heads) {
     if (GraphTracer* c = collector()) {
       c->site = n->site;
       c->name = n->name;
+      c->mirror = is_marked_mirror(*n);
       c->enter(n);
     }
     std::vector<Val> out;
@@ -322,6 +333,7 @@ Graph lower(std::span<const SymbolRef> heads, std::span<const SymbolRef> effects
     g.head_grads.push_back({static_cast<int>(k), static_cast<int>(g.arguments.size())});
     head_grads.push_back(made.argument(text("head_grad", k), y[k]->sig()));
   }
+  made.mirror = false;
   made.site.clear();
   made.name.clear();
   Vals dx;

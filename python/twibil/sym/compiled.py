@@ -2,17 +2,34 @@
 """`compile`: a symbol as a function on arrays."""
 from __future__ import annotations
 
+import os
+
 from .. import _core
 from ..base import did_you_mean
 from .symbol import Group, Symbol
 
 
+def kept_share(recompute) -> float:
+    """What `recompute` means: the share of the values for gradients that may be kept. None asks MXNet's variable
+    MXNET_BACKWARD_DO_MIRROR, and means 1 without it. An error if it is neither a truth value nor from 0 to 1."""
+    if recompute is None:
+        return 0.5 if os.environ.get("MXNET_BACKWARD_DO_MIRROR", "0") not in ("", "0") else 1.0
+    if isinstance(recompute, bool):
+        return 0.0 if recompute else 1.0
+    if not isinstance(recompute, (int, float)):
+        raise TypeError(f"recompute must be True, False or a share from 0 to 1; got {type(recompute).__name__}")
+    if not 0 <= recompute <= 1:
+        raise ValueError(f"recompute must be True, False or a share from 0 to 1; got {recompute}")
+    return float(recompute)
+
+
 class CompiledFunction:
     """A symbol as a function, called by the names of its variables or by position; see `compile`."""
 
-    def __init__(self, symbol, names, single, without, donate):
+    def __init__(self, symbol, names, single, without, donate, recompute=None):
         self.symbol, self.names, self._single = symbol, names, single
         self._compiled = _core.compile(symbol, names, without, donate)
+        self._compiled.keep(kept_share(recompute))
         self._last = None
 
     @classmethod
@@ -103,14 +120,17 @@ class CompiledFunction:
         return self._report()["num_kernels"]
 
 
-def compile(symbol, without=(), donate=()):
+def compile(symbol, without=(), donate=(), recompute=None):
     """A function of the symbol's variables. symbol: a Symbol, or a list of them (then the result is a list).
 
     donate: names of variables whose arrays may be overwritten, so that the result needs no memory of its own.
-    without: names of compiler passes to leave out ('everything' for every one); see `passes()`."""
+    without: names of compiler passes to leave out ('everything' for every one); see `passes()`.
+    recompute: how much of what gradients read may be kept until they run, as a share from 0 to 1; the rest is computed
+    again from it, cheap values first. True: as little as possible. None: all, or half of it when MXNet's variable
+    MXNET_BACKWARD_DO_MIRROR is 1."""
     single = isinstance(symbol, Symbol) and len(symbol) == 1
     if not isinstance(symbol, Symbol):
         if not isinstance(symbol, (list, tuple)) or not all(isinstance(s, Symbol) for s in symbol):
             raise TypeError(f"compile: a Symbol or a list of them is needed; got {type(symbol).__name__}")
         symbol = Group(symbol)
-    return CompiledFunction(symbol, symbol.list_inputs(), single, tuple(without), tuple(donate))
+    return CompiledFunction(symbol, symbol.list_inputs(), single, tuple(without), tuple(donate), recompute)

@@ -163,7 +163,9 @@ TW_OP(batch_norm) = whole({
     .grad = grad_rule<BatchNormAttrs>([](auto& a, const Grad& g) -> Vals {
       return gradients_of(a, g, a.use_global_stats || !g.training());
     }),
+    .inplace = {{{0, 0}}},
     .updates = {{{3, 3}, {4, 4}}},
+    .again = {&op_batch_norm_predict, {{{1, 3}, {2, 4}}}},
     .trains = true,
     .predict = expand_rule<BatchNormAttrs>([](auto& a, std::span<const Val> in) -> Vals {
       Sig sigs[5], results[3];
@@ -206,6 +208,7 @@ TW_OP(batch_norm_predict) = whole({
     }),
     .needs = X0 | X1 | Y1 | Y2,
     .grad = grad_rule<BatchNormAttrs>([](auto& a, const Grad& g) -> Vals { return gradients_of(a, g, true); }),
+    .inplace = {{{0, 0}}},
     .samples = {{{.in = {{{4, 3, 2, 2},
                           SampleInput({3}, Domain::positive),
                           SampleInput({3}),
@@ -280,6 +283,7 @@ TW_OP(batch_norm_grad) = whole({
       Val dgamma = a.fix_gamma ? Val() : reshape_like(to_scale * inv, g.x(2));
       return {to_dy, back, dgamma, Val(), Val()};
     }),
+    .inplace = {{{0, 0}}},
     .samples = {{{.in = {{{4, 3, 2},
                           {4, 3, 2},
                           SampleInput({3}, Domain::positive),

@@ -96,6 +96,7 @@ TW_OP(layer_norm_last) = whole({
       Vals d = apply_all(op_layer_norm_grad, nullptr, in);
       return {d[0], d[1], d[2]};
     }),
+    .inplace = {{{0, 0}}},
     .samples = {{{.in = {{{4, 5}, SampleInput({5}), SampleInput({5})}}}}},
 });
 
@@ -143,6 +144,7 @@ TW_OP(layer_norm_grad) = whole({
       Val to_x = r * (to_xhat - row(to_xhat) - xhat * row(to_xhat * xhat)) - r * r * xhat * to_r;
       return {to_dy, to_x, sum_to_like(to_u * dy, gamma), Val(), Val()};
     }),
+    .inplace = {{{0, 0}}},
     .samples = {{{.in = {{{4, 5}, {4, 5}, SampleInput({5}), {4, 1}, {{4, 1}, Domain::positive}}}, .smooth = false}}},
 });
 

@@ -136,6 +136,7 @@ TW_OP(softmax_grad) = whole({
       Val dot = sum(dy * y, axis, true), hy = sum(h * y, axis, true);
       return {g.wants(0) ? h * (dy - dot) - hy * dy : Val(), g.wants(1) ? y * (h - hy) : Val()};
     }),
+    .inplace = {{{0, 1}}},
     .samples = {{{.in = {{{4, 7}, {4, 7}}}}}},
 });
 
@@ -158,6 +159,7 @@ TW_OP(log_softmax_grad) = whole({
       IntList axis{a.axis};
       return {g.wants(0) ? -(h * p * sum(dy, axis, true)) : Val(), g.wants(1) ? h - sum(h * p, axis, true) : Val()};
     }),
+    .inplace = {{{0, 1}}},
     .samples = {{{.in = {{{4, 7}, {4, 7}}}}}},
 });
 
@@ -207,6 +209,7 @@ TW_OP(masked_softmax) = whole({
     .grad = grad_rule<MaskedAttrs>([](auto& a, const Grad& g) -> Vals {
       return {apply(op_softmax_grad, SoftmaxAttrs{a.axis, a.temperature}, {g.y(), g.dy()})};
     }),
+    .inplace = {{{0, 0}}},
     .samples = {{{.in = {{{4, 7}, {{4, 7}, Domain::boolean}}}}}},
 });
 

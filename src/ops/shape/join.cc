@@ -53,7 +53,8 @@ static bool join_runs(const Call& c, int axis) {
   int64_t step = y.size / outer * width;
   for (const Buffer& x : c.in) {
     int64_t run = x.size / outer * width;
-    for (int64_t i = 0; i < outer; ++i)
+    bool there = x.data == y.data + begin;  // a plan had it computed in its place; then outer is 1
+    for (int64_t i = 0; !there && i < outer; ++i)
       std::memcpy(y.data + i * step + begin, x.data + i * run, static_cast<size_t>(run));
     begin += run;
   }
@@ -106,7 +107,8 @@ TW_OP(concatenate) = whole({
           begin += x.size;
           continue;
         }
-        copy_buffer(x, part_of(y, axis, begin, x, dims, strides));
+        Buffer part = part_of(y, axis, begin, x, dims, strides);
+        if (x.data != part.data || x.strides) copy_buffer(x, part);  // else it was computed in its place
         begin += x.dims[axis];
       }
     }),
@@ -122,6 +124,14 @@ TW_OP(concatenate) = whole({
         dx.push_back(g.wants(i) ? apply_all(op_concatenate_part, &part, in)[0] : Val());
       }
       return dx;
+    }),
+    .joins = join_rule<ConcatenateAttrs>([](auto& a, SigsIn in, int i) -> int64_t {
+      int axis = a.axis ? normalize_axis(*a.axis, in[0].rank(), "concatenate") : 0;
+      for (int d = 0; a.axis && d < axis; ++d)
+        if (in[0].shape[d] != 1) return -1;
+      int64_t begin = 0;
+      for (int k = 0; k < i; ++k) begin += in[static_cast<size_t>(k)].shape.size();
+      return begin;
     }),
     .samples = {{{.in = {{{2, 3}, {4, 3}}}},
                  {.in = {{{2, 3}, {2, 1}, {2, 2}}}, .attrs = "axis=1"},
