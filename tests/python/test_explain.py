@@ -327,3 +327,14 @@ def test_strange_graphs_have_pages():
     nothing(np.ones(3))
     with pytest.raises(ValueError, match="returns no array, so it has no graph"):
         nothing.explain()
+
+
+def test_predictions_are_the_slower_of_arithmetic_and_memory():
+    from twibil.explain.machine import Machine, machine
+    m = Machine(flops=100e9, pointwise=10e9, bandwidth=((1 << 16, 100e9), (1 << 20, 50e9)), start=1e-7)
+    assert m.predict(0, 1000, False) == pytest.approx(1e-8 + 1e-7)
+    assert m.predict(1e9, 1000, True) == pytest.approx(0.01 + 1e-7)
+    assert m.predict(1e9, 1000, False) == pytest.approx(0.1 + 1e-7)
+    assert m.bandwidth_for(1 << 18) == pytest.approx(75e9) and m.bandwidth_for(1 << 30) == 50e9
+    here = machine()
+    assert here is machine() and here.flops > 1e8 and here.start < 1e-3 and len(here.bandwidth) == 6
