@@ -71,8 +71,8 @@ TW_OP(fully_connected) = whole({
       return 2.0 * static_cast<double>(out[0].shape.size()) * static_cast<double>(in[1].shape[1]);
     }),
     .algorithm = algorithm_rule<FullyConnectedAttrs>([](auto& a, const Call& c) {
-      return kernels::matmul_algorithm(c.out[0].dtype, kernels::row_major(rows_of(a, c.in[0].shape()), c.in[1].dim(0),
-                                                                          c.in[1].dim(1), false, true));
+      return kernels::matmul_algorithm(
+          c.out[0].dtype, kernels::row_major(rows_of(a, c.in[0].shape()), c.in[1].dim(0), c.in[1].dim(1), false, true));
     }),
     .samples = {{{.in = {{{3, 4}, {5, 4}, SampleInput({5})}}},
                  {.in = {{{2, 3, 4}, {5, 12}, SampleInput({5})}}},
