@@ -134,7 +134,7 @@ TW_OP(advanced_index_grad) = whole({
     .name = "advanced_index_grad",
     .doc = "Zeros in the shape of `like`, with dy added where the index arrays lead.",
     .attrs = schema<AdvancedIndexAttrs>(kAdvancedFields),
-    .in = {{{.name = "dy"}, {.name = "like"}, {.name = "indices", .kind = SlotKind::variadic}}},
+    .in = {{{.name = "dy"}, {.name = "like", .shape_only = true}, {.name = "indices", .kind = SlotKind::variadic}}},
     .infer = infer_rule<AdvancedIndexAttrs>([](auto& a, SigsIn in, SigsOut out) {
       TW_CHECK(plan_of(a, in[1].shape, in, 2).result == in[0].shape, value, "advanced_index_grad: dy of shape ",
                in[0].shape, " does not fit");

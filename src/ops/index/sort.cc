@@ -138,7 +138,7 @@ TW_OP(take_along_axis_grad) = whole({
     .name = "take_along_axis_grad",
     .doc = "dy added where the indices point along one axis, in the shape of `like`.",
     .attrs = schema<AlongAxisAttrs>(kAlongFields),
-    .in = {{{.name = "dy"}, {.name = "like"}, {.name = "indices"}}},
+    .in = {{{.name = "dy"}, {.name = "like", .shape_only = true}, {.name = "indices"}}},
     .infer = infer_rule<AlongAxisAttrs>([](auto& a, SigsIn in, SigsOut out) {
       check_along(a, in[1], in[2]);
       TW_CHECK(in[0].shape == in[2].shape, value, "take_along_axis_grad: dy and indices must have one shape; got ",

@@ -48,7 +48,7 @@ TW_OP(dropout_mask) = whole({
     .name = "dropout_mask",
     .doc = "1 / (1 - p) with probability 1 - p, else 0, in the shape of `like`.",
     .attrs = schema<DropoutAttrs>(kDropoutFields),
-    .in = {{{.name = "like"}}},
+    .in = {{{.name = "like", .shape_only = true}}},
     .infer = infer_rule<DropoutAttrs>([](auto& a, SigsIn in, SigsOut out) {
       Shape shape = in[0].shape;
       for (int64_t axis : a.axes) shape[normalize_axis(axis, shape.rank(), "dropout")] = 1;
@@ -123,7 +123,7 @@ TW_OP(embedding_grad) = whole({
     .name = "embedding_grad",
     .doc = "The gradient of embedding by its weight: dy added row by row, in the shape of `like`.",
     .attrs = schema<EmbeddingAttrs>(kEmbeddingFields),
-    .in = {{{.name = "data"}, {.name = "dy"}, {.name = "like"}}},
+    .in = {{{.name = "data"}, {.name = "dy"}, {.name = "like", .shape_only = true}}},
     .infer = infer_rule<EmbeddingAttrs>([](auto&, SigsIn in, SigsOut out) {
       TW_CHECK(in[2].rank() == 2, value, "embedding_grad: like must have two dimensions; got ", in[2].shape);
       Shape rows = in[0].shape;

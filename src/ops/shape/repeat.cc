@@ -210,7 +210,7 @@ TW_OP(pad_grad) = whole({
     .name = "pad_grad",
     .doc = "The gradient of pad: adds every padded element back to where it came from.",
     .attrs = schema<PadAttrs>(kPadFields),
-    .in = {{{.name = "dy"}, {.name = "like"}}},
+    .in = {{{.name = "dy"}, {.name = "like", .shape_only = true}}},
     .infer = infer_rule<PadAttrs>([](auto& a, SigsIn in, SigsOut out) {
       TW_CHECK(padded(a, in[1].shape) == in[0].shape, value, "pad_grad: dy of shape ", in[0].shape, " does not fit");
       out[0] = {in[1].shape, in[0].dtype};
