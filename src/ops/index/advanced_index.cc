@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "base/recycled.h"
 #include "kernels/index.h"
 #include "ops/forms.h"
 #include "ops/index/offsets.h"
@@ -171,7 +172,7 @@ TW_OP(advanced_put) = whole({
     .types = kAll,
     .kernel = cpu_rule<AdvancedIndexAttrs>([](auto& a, Call& c) {
       Places p = find_places(a, c.out[0], c.in.subspan(2));
-      std::vector<std::byte> cast(static_cast<size_t>(p.plan.result.size() * size_of(c.out[0].dtype)));
+      Recycled<std::byte> cast(static_cast<size_t>(p.plan.result.size() * size_of(c.out[0].dtype)));
       int64_t strides[kMaxRank];
       contiguous_strides(p.plan.result, strides);
       Buffer value{.data = cast.data(),

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <vector>
 
+#include "base/recycled.h"
 #include "kernels/index.h"
 #include "ops/forms.h"
 #include "ops/index/offsets.h"
@@ -242,7 +243,7 @@ struct NdPlan {
     positions = Shape(indices.shape().subspan(1));
     Strides own(x), si(indices);
     offsets.resize(positions.size());
-    std::vector<kernels::IndexTerm> terms;
+    Recycled<kernels::IndexTerm> terms;
     for (int k = 0; k < depth; ++k)
       terms.push_back({indices.dtype,
                        indices.data + k * si.items[0] * size_of(indices.dtype),

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <vector>
 
+#include "base/recycled.h"
 #include "kernels/normalize.h"
 #include "ops/forms.h"
 #include "ops/strides.h"
@@ -34,7 +35,7 @@ DType statistics_dtype(DType t) { return t == DType::float64 ? DType::float64 : 
 
 /// A vector of channels in the dtype of the statistics; absent ones stay null.
 struct Vector {
-  std::vector<std::byte> bytes;
+  Recycled<std::byte> bytes;
   const void* data = nullptr;
   Vector(const Buffer& b, DType t) {
     if (!b.present()) return;

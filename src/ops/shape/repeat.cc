@@ -2,6 +2,7 @@
 // Repeating, reversing and padding.
 #include <vector>
 
+#include "base/recycled.h"
 #include "kernels/copy.h"
 #include "ops/forms.h"
 #include "ops/strides.h"
@@ -218,10 +219,10 @@ TW_OP(pad_grad) = whole({
     .types = kAll,
     .kernel = cpu_rule<PadAttrs>([](auto& a, Call& c) {
       Buffer x = c.in[0];
-      std::vector<std::byte> held, next;
+      Recycled<std::byte> held, next;
       Shape shape(x.shape());
       for (int axis = 0; axis < x.rank; ++axis) {
-        std::vector<int64_t> map(static_cast<size_t>(shape[axis]));
+        Recycled<int64_t> map(static_cast<size_t>(shape[axis]));
         kernels::pad_map(static_cast<kernels::PadMode>(static_cast<int>(a.mode)), c.out[0].dim(axis), a.before[axis],
                          a.after[axis], map.data());
         Shape smaller = shape;
