@@ -35,7 +35,7 @@ void compiled_dealloc(PyObject* o) {
   delete reinterpret_cast<CompiledObject*>(o)->graph;
   Py_TYPE(o)->tp_free(o);
 }
-PyObject* wrap_compiled(std::shared_ptr<CompiledGraph> g) {
+PyObject* wrap_graph(std::shared_ptr<CompiledGraph> g) {
   PyObject* o = checked(CompiledType.tp_alloc(&CompiledType, 0));
   reinterpret_cast<CompiledObject*>(o)->graph = new std::shared_ptr<CompiledGraph>(std::move(g));
   return o;
@@ -81,7 +81,7 @@ PyObject* compile_symbol(PyObject*, PyObject* args) {
         if (inputs[i]->name == d) options.donate[i] = known = true;
       TW_CHECK(known, value, "compile: donate names ", d, ", which is no variable of the symbol");
     }
-    return wrap_compiled(
+    return wrap_graph(
         std::make_shared<CompiledGraph>(heads, std::vector<SymbolRef>(), std::move(inputs), std::move(options)));
   });
 }
@@ -393,7 +393,7 @@ PyObject* trace_finish(PyObject* o, PyObject* args) {
     for (const std::string& d : strings(donate))
       for (size_t i = 0; i < inputs.size(); ++i)
         if (inputs[i]->name == d) options.donate[i] = true;
-    return wrap_compiled(std::make_shared<CompiledGraph>(std::move(heads), t.effects(), std::move(inputs), options));
+    return wrap_graph(std::make_shared<CompiledGraph>(std::move(heads), t.effects(), std::move(inputs), options));
   });
 }
 PyObject* trace_new(PyTypeObject* type, PyObject*, PyObject*) {
@@ -413,7 +413,11 @@ PyMethodDef trace_methods[] = {
 PyObject* trace_data_dependent(PyObject* o, void*) {
   return PyBool_FromLong(reinterpret_cast<TraceObject*>(o)->tracer->met_data_dependence);
 }
+PyObject* trace_writes(PyObject* o, void*) {
+  return PyBool_FromLong(!reinterpret_cast<TraceObject*>(o)->tracer->effects().empty());
+}
 PyGetSetDef trace_properties[] = {
+    {"writes", trace_writes, nullptr, "Whether arguments or arrays of the outside were written.", nullptr},
     {"data_dependent", trace_data_dependent, nullptr, "Whether tracing met a shape that depends on elements.", nullptr},
     {},
 };
@@ -478,6 +482,13 @@ PyMethodDef functions[] = {
 
 }  // namespace
 
+std::shared_ptr<CompiledGraph> shared_graph(PyObject* compiled) {
+  TW_CHECK(PyObject_TypeCheck(compiled, &CompiledType), type, "a compiled graph is needed; got ",
+           Py_TYPE(compiled)->tp_name);
+  return *reinterpret_cast<CompiledObject*>(compiled)->graph;
+}
+PyObject* wrap_compiled(std::shared_ptr<CompiledGraph> g) { return wrap_graph(std::move(g)); }
+
 void add_compiled(PyObject* module) {
   checked(PyType_Ready(&CompiledType));
   checked(PyType_Ready(&TraceType));
@@ -487,6 +498,8 @@ void add_compiled(PyObject* module) {
   checked(PyModule_AddObjectRef(module, "Trace", reinterpret_cast<PyObject*>(&TraceType)));
   checked(PyModule_AddFunctions(module, functions));
   add_signature(module);
+  add_control_flow(module);
+  add_host_function(module);
 }
 
 }  // namespace twibil::python

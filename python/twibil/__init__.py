@@ -12,6 +12,9 @@ from . import initializer, image, serialization
 from . import init, npx, nd
 from . import sym, visualization
 from .jit import jit
+from . import control_flow, operator
+
+operator.add_to(sym)
 from . import ndarray, lr_scheduler, optimizer, metric, gluon
 from .alias import install_as_mxnet
 from .util import (is_np_array, is_np_default_dtype, is_np_shape, np_array, np_default_dtype, np_shape,  # noqa: F401

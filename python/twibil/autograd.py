@@ -131,6 +131,8 @@ class Function:
         if self._used:
             raise ValueError(f"{type(self).__name__}: each call needs its own object; this one was called before")
         self._used = True
+        if _core.is_tracing():
+            return self._node(inputs)
         with pause(train_mode=is_training()):
             outputs = self.forward(*inputs)
         if not is_recording():
@@ -143,6 +145,13 @@ class Function:
         results = [y.detach() for y in ([outputs] if single else outputs)]
         _core.record_function(results, list(inputs), self._run_backward(inputs))
         return results[0] if single else tuple(results)
+
+    def _node(self, inputs):
+        """The call as a node of the running trace."""
+        from .host import FunctionNode, call
+        node = FunctionNode(self)
+        out = call(node, list(inputs))
+        return out[0] if node.single else tuple(out)
 
     def _run_backward(self, inputs):
         count, shapes = len(inputs), [x.shape for x in inputs]

@@ -62,22 +62,28 @@ _HOLE = _core.array([0.0])
 class Program:
     """One trace of a function: a compiled graph, and how its results are put together."""
 
-    __slots__ = ("compiled", "captured", "_result", "parameters", "generation")
+    __slots__ = ("compiled", "captured", "_result", "_given", "parameters")
 
-    def __init__(self, compiled, result):
+    def __init__(self, compiled, result, given=None):
+        """given: for each array of `result` the argument that it is, an array of the outside, or None: computed."""
         self.compiled = compiled
         self.captured = compiled.captured() if compiled is not None else []
         self._result = result
-        self.parameters, self.generation = (), None
+        self._given = given if given and any(g is not None for g in given) else None
+        self.parameters = ()
 
     def __call__(self, arrays: list) -> Any:
-        result = self._result
-        if self.compiled is None:
-            return result
-        out = self.compiled.call(*arrays)
-        if result is _HOLE:
+        out = self.compiled.call(*arrays) if self.compiled is not None else []
+        if self._given is None and self._result is _HOLE:
             return out[0]
-        return rebuild(result, iter(out))
+        return self._put_together(arrays, out)
+
+    def _put_together(self, arrays, out):
+        if self._given is None:
+            return rebuild(self._result, iter(out))
+        computed = iter(out)
+        return rebuild(self._result, (next(computed) if g is None else arrays[g] if isinstance(g, int) else g
+                                      for g in self._given))
 
     def watched(self, arrays: list, hooks: list) -> Any:
         """Runs operator by operator; each of `hooks` is (callback, whether it sees inputs too)."""
@@ -85,37 +91,42 @@ class Program:
             for callback, inputs_too in hooks:
                 if inputs_too or not is_input:
                     callback(name, operator, array)
-        out = self.compiled.watch(watch, *arrays) if self.compiled is not None else []
-        return rebuild(self._result, iter(out))
+        return self._put_together(arrays, self.compiled.watch(watch, *arrays) if self.compiled is not None else [])
 
 
 def trace(function: Callable, args: tuple, kwargs: dict, arrays: list, names: list, without=(), donate=(),
-          data_dependent=None, keep=1.0) -> Program:
+          data_dependent=None, keep=1.0, arguments_too=False, outside_too=False) -> Program:
     """Calls `function` with traced arrays in place of `arrays`, those among `args` and `kwargs`. What it computes
     becomes a graph whose arguments are called `names`; arrays that it uses from elsewhere are read at each run.
 
     keep: the share of values for gradients that may be kept until they run.
-    data_dependent: the class of the error that says that a shape depends on elements, else RuntimeError."""
+    data_dependent: the class of the error that says that a shape depends on elements, else RuntimeError.
+    Results that are arguments or arrays of the outside come back as the same objects, unless arguments_too or outside_too
+    make them (equal) results of the graph."""
     tracer = _core.Trace()
     try:
-        return _traced(tracer, function, args, kwargs, arrays, names, without, donate, keep)
+        program = _traced(tracer, function, args, kwargs, arrays, names, without, donate, arguments_too, outside_too)
     except RuntimeError as error:
         if tracer.data_dependent and data_dependent is not None:
             raise data_dependent(str(error)) from error
         raise
+    if program.compiled is not None:
+        program.compiled.keep(keep)
+    return program
 
 
-def _traced(tracer, function, args, kwargs, arrays, names, without, donate, keep) -> Program:
+def _traced(tracer, function, args, kwargs, arrays, names, without, donate, arguments_too, outside_too) -> Program:
     with tracer:
-        leaves = iter([tracer.input(name, a) for name, a in zip(names, arrays)])
+        inputs = [tracer.input(name, a) for name, a in zip(names, arrays)]
+        leaves = iter(inputs)
         args, kwargs = rebuild(args, leaves), rebuild(kwargs, leaves)
         result = function(*args, **kwargs)
         outputs = arrays_in(result, [])
         shape = _skeleton(result)
-        compiled = tracer.finish(outputs, tuple(without), tuple(donate))
-    if compiled is not None:
-        compiled.keep(keep)
-    return Program(compiled, shape)
+        places = {} if arguments_too else {id(x): i for i, x in enumerate(inputs)}
+        given = [places.get(id(y), None if outside_too or _core.is_traced(y) else y) for y in outputs]
+        compiled = tracer.finish([y for y, g in zip(outputs, given) if g is None], tuple(without), tuple(donate))
+    return Program(compiled, shape, given)
 
 
 def unhashable(args: tuple, kwargs: dict, who: str) -> TypeError:

@@ -39,7 +39,6 @@ struct GraphNode {
   };
   Kind kind = Kind::call;
   bool training = false;
-  bool fixed = false;          // an argument that seldom changes from run to run (a parameter)
   bool again = false;          // computes a value of the forward part a second time, so it is not merged with the first
   bool mirror = false;         // the user would rather compute its outputs again than keep them
   DType work = kUnknownDType;  // of pointwise operators: the dtype to compute in
@@ -65,6 +64,8 @@ struct GraphFunction {
   virtual const char* name() const = 0;
   /// Signatures of the outputs; an error of the right class where the inputs do not fit.
   virtual std::vector<Sig> infer(SigsIn in) const = 0;
+  /// Fills in signatures of inputs that follow from those that are there.
+  virtual void complete(std::span<Sig>) const {}
   /// Runs on arrays that are ready. May be called by many threads.
   virtual std::vector<Val> run(std::span<const Val> in, bool training) const = 0;
   /// Gradients of the inputs, from the inputs, the outputs and the gradients of the outputs (null: nothing arrived), in
@@ -88,7 +89,6 @@ struct Graph {
   int random_keys = 0;      // keys that a run takes from the stream
   double keep = 1;          // the share of what the backward part reads that may be kept; the rest is computed again
   std::vector<HeadGradient> head_grads;
-  int prologue_arguments = 0;  // the last ones of `arguments`: values that a graph of their own computes, see passes
 
   const Sig& sig(Edge e) const { return nodes[static_cast<size_t>(e.node)].out[static_cast<size_t>(e.output)]; }
   GraphNode& at(int32_t i) { return nodes[static_cast<size_t>(i)]; }

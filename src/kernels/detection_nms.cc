@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "base/parallel.h"
-#include "base/recycled.h"
 #include "kernels/detection.h"
 
 namespace twibil::kernels {
@@ -49,8 +48,8 @@ int64_t detect(const MultiBoxDetection& d, int64_t classes, int64_t anchors, con
 
 // Sorts the first `found` rows and marks those that a better one covers.
 void suppress(const MultiBoxDetection& d, int64_t found, float* y) {
-  Recycled<float> rows(y, y + 6 * found);
-  Recycled<int64_t> order(found);
+  std::vector<float> rows(y, y + 6 * found);
+  std::vector<int64_t> order(found);
   std::iota(order.begin(), order.end(), int64_t{0});
   std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return rows[6 * a + 1] > rows[6 * b + 1]; });
   int64_t keep = d.nms_topk > 0 ? std::min(d.nms_topk, found) : found;
@@ -88,11 +87,11 @@ class NmsOfPicture {
   }
 
   /// Rows of x that stay, best first.
-  Recycled<int64_t> run() {
+  std::vector<int64_t> run() {
     size_t n = order_.size();
-    Recycled<char> gone(n, false);
-    Recycled<float> area(n);
-    Recycled<int64_t> kept;
+    std::vector<char> gone(n, false);
+    std::vector<float> area(n);
+    std::vector<int64_t> kept;
     for (size_t i = 0; i < n; ++i) {
       const float* b = &boxes_[4 * i];
       area[i] = b[2] < b[0] || b[3] < b[1] ? 0.0f : area_of(b);
@@ -128,8 +127,8 @@ class NmsOfPicture {
   const BoxNms& p_;
   int64_t width_;
   const float* x_;
-  Recycled<int64_t> order_;
-  Recycled<float> boxes_;  // corners, in order
+  std::vector<int64_t> order_;
+  std::vector<float> boxes_;  // corners, in order
 };
 
 }  // namespace

@@ -100,7 +100,13 @@ class Inference {
     std::ranges::copy(sigs, out.begin());
   }
   void function(const SymbolNode& n) {
-    std::vector<Sig> in = inputs(n);
+    std::vector<Sig> in = inputs(n), full = in;
+    for (Sig& s : full)
+      if (!known(s)) s = {};
+    n.function->complete(full);
+    for (size_t i = 0; i < in.size(); ++i)
+      if (n.in[i] && !known(in[i])) learn(n.in[i], full[i]);
+    in = inputs(n);
     auto& out = found.nodes[&n];
     out.resize(static_cast<size_t>(n.outputs));
     if (all_known(n, in)) out = n.function->infer(in);

@@ -14,7 +14,6 @@ struct Argument {
   SymbolNode* node;
   Sig sig;
   bool wants_gradient = false;
-  bool fixed = false;  // an array that seldom changes from run to run (a parameter)
 };
 struct LowerOptions {
   bool training = false;

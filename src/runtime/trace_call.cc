@@ -8,6 +8,7 @@
 #include "ir/registry.h"
 #include "runtime/backward.h"
 #include "runtime/eager.h"
+#include "runtime/launch.h"
 #include "runtime/record.h"
 
 namespace twibil {
@@ -234,6 +235,44 @@ std::vector<Val> trace_function(std::shared_ptr<const GraphFunction> f, std::spa
     record_custom(raw, outs, std::move(gradient));
   }
   return results;
+}
+
+namespace {
+struct EagerFunctionGradient final : CustomGradient {
+  std::shared_ptr<const GraphFunction> f;
+  std::vector<Val> in, out;
+  bool training = false;
+  const char* name() const override { return f->name(); }
+  Vals backward(std::span<const Val> dy, bool) override {
+    Vals dx;
+    for (Val& v : f->gradient(in, out, dy, training)) dx.push_back(std::move(v));
+    return dx;
+  }
+};
+}  // namespace
+
+std::vector<Val> call_function(std::shared_ptr<const GraphFunction> f, std::span<const Val> in) {
+  if (tracer) return trace_function(std::move(f), in);
+  for (const Val& v : in) wait_to_read(*v);
+  std::vector<Val> out;
+  {
+    ModeScope quiet(false, modes.training);
+    out = f->run(in, modes.training);
+  }
+  if (!modes.recording || !f->has_gradient()) return out;
+  auto gradient = std::make_unique<EagerFunctionGradient>();
+  gradient->f = std::move(f);
+  gradient->training = modes.training;
+  gradient->in.assign(in.begin(), in.end());
+  std::vector<Value*> raw, results;
+  for (const Val& v : in) raw.push_back(v.get());
+  for (Val& v : out) {
+    gradient->out.push_back(Val::adopt(new_alias(*v)));
+    if (v->node) v = Val::adopt(new_alias(*v));  // an input that comes back
+    results.push_back(v.get());
+  }
+  record_custom(raw, results, std::move(gradient));
+  return out;
 }
 
 }  // namespace twibil

@@ -11,6 +11,9 @@ void trace_call(const OpDef& op, const void* attrs, std::span<Value* const> in, 
 /// A call of a function on arrays inside a trace.
 std::vector<Val> trace_function(std::shared_ptr<const GraphFunction> f, std::span<const Val> in);
 
+/// A call of a function on arrays: traced inside a trace, else run now and put on the tape where recording is on.
+std::vector<Val> call_function(std::shared_ptr<const GraphFunction> f, std::span<const Val> in);
+
 /// Traces for shapes alone: nothing is kept.
 class ShapeTracer final : public Tracer {
  public:

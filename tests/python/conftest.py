@@ -22,17 +22,17 @@ def pytest_generate_tests(metafunc):
         return
     import hybridized
     if metafunc.module.__name__.rpartition(".")[2] in hybridized.MODULES:
-        metafunc.fixturenames.append("mode_of_blocks")
         metafunc.parametrize("mode_of_blocks", ["eager", "hybridized"], indirect=True)
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def mode_of_blocks(request, monkeypatch):
     """'hybridized': hybrid blocks of this test run as graphs."""
-    if request.param == "hybridized":
+    mode = getattr(request, "param", "eager")
+    if mode == "hybridized":
         import hybridized
         hybridized.install(monkeypatch)
-    return request.param
+    return mode
 
 
 def pytest_report_header():

@@ -75,7 +75,7 @@ def test_marked_nodes_are_computed_again():
     plain = mx.np.sin(mx.np.tanh(mx.np.exp(x)))
     kernels = []
     for symbol in (marked, plain):
-        f = mx.sym.compile(symbol, without=("fuse_pointwise",))
+        f = mx.sym.compile(symbol)
         r = f._compiled.report([((64,), "float32")], True, [True])
         kernels.append([k[1] for k in r["kernels"]])
     assert kernels[0].count("exp") == 2 and kernels[1].count("exp") == 1

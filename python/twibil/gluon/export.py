@@ -26,7 +26,7 @@ def trace_example(block, graph: GraphCache):
     """The block's trace in prediction mode, for arguments like those of its last call."""
     args, kwargs, sigs = graph.example
     with autograd.pause(train_mode=False):
-        return traced(block, args, kwargs, sigs)
+        return traced(block, args, kwargs, sigs, arguments_too=True)
 
 
 def write(path, epoch: int, symbol, arrays: dict) -> tuple:

@@ -19,6 +19,8 @@ from .calls import *  # noqa: E402,F401,F403
 from .. import image  # noqa: E402,F401
 from . import random  # noqa: E402,F401
 from ..serialization import load, save, savez  # noqa: E402,F401
+from ..control_flow import cond, foreach, while_loop  # noqa: E402,F401
+from ..operator import Custom  # noqa: E402,F401
 
 waitall = _core.waitall
 _LATER = ("from_dlpack", "to_dlpack_for_read", "to_dlpack_for_write")

@@ -2,7 +2,6 @@
 // Anchors, targets and detections of single-shot detectors, with MXNet's semantics.
 #include <vector>
 
-#include "base/recycled.h"
 #include "kernels/detection.h"
 #include "ops/forms.h"
 #include "ops/strides.h"
@@ -44,12 +43,12 @@ void set_variances(const DoubleList& from, float* to, const char* who) {
   TW_CHECK(from.size() == 4, value, who, ": variances must be 4 numbers; got ", from.size());
   for (int i = 0; i < 4; ++i) to[i] = static_cast<float>(from[i]);
 }
-Recycled<float> floats(const DoubleList& list) { return {list.begin(), list.end()}; }
+std::vector<float> floats(const DoubleList& list) { return {list.begin(), list.end()}; }
 constexpr DTypeSet kSingle = bit_of(DType::float32);
 
 /// Boxes as float32, whatever float they come in.
 struct Singles {
-  Recycled<float> held;
+  std::vector<float> held;
   const float* data;
   explicit Singles(const Buffer& b) : data(b.as<float>()) {
     if (b.dtype == DType::float32) return;
@@ -87,7 +86,7 @@ TW_OP(multibox_prior) = whole({
     }),
     .types = kFloats,
     .kernel = cpu_rule<PriorAttrs>([](auto& a, Call& c) {
-      Recycled<float> sizes = floats(a.sizes), ratios = floats(a.ratios);
+      std::vector<float> sizes = floats(a.sizes), ratios = floats(a.ratios);
       kernels::MultiBoxPrior p{.sizes = sizes,
                                .ratios = ratios,
                                .clip = a.clip,

@@ -4,8 +4,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "base/recycled.h"
-
 namespace twibil::ops {
 
 class Offsets {
@@ -22,7 +20,7 @@ class Offsets {
   static constexpr int64_t kFew = 16;
   int64_t count_ = 0;
   int64_t few_[kFew];
-  Recycled<int64_t> many_;
+  std::vector<int64_t> many_;
 };
 
 }  // namespace twibil::ops
