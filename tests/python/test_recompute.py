@@ -115,3 +115,27 @@ def test_jit_takes_the_option():
         y.backward()
         grads.append(x.grad.asnumpy().tolist())
     assert onp.allclose(*grads, rtol=1e-6)
+
+
+def test_hybridize_takes_the_option():
+    def run(**options):
+        mx.random.seed(1)
+        net = mx.gluon.nn.HybridSequential()
+        for _ in range(10):
+            net.add(mx.gluon.nn.Dense(16, activation="tanh", in_units=16))
+        net.initialize(mx.init.Xavier())
+        net.hybridize(**options)
+        x = mx.np.ones((4, 16))
+        with autograd.record():
+            y = net(x)
+        y.backward()
+        graph = next(iter(net._graph.programs.values())).compiled
+        kernels = graph.report(*graph.last_signature())["num_kernels"]
+        return [y.asnumpy().tobytes(), *(p.grad().asnumpy().tobytes() for p in net.collect_params().values())], kernels
+
+    all_kept = run()
+    for share in (True, 0.3):
+        bits, kernels = run(recompute=share)
+        assert bits == all_kept[0] and kernels > all_kept[1]
+    with pytest.raises(ValueError, match="recompute"):
+        mx.gluon.nn.Dense(2).hybridize(recompute=7)

@@ -7,13 +7,14 @@ from html import escape
 from .. import _core
 from ..base import did_you_mean
 from ..sym import Group, Symbol, Variable
+from ..sym.compiled import kept_share
 from ..trace import rebuild, symbols_in
 from . import generation
 from .block import Block, _note_block
 from .graph_cache import EAGER, GraphCache
 
 _HYBRIDIZE_OPTIONS = ("static_alloc", "static_shape", "inline_limit", "forward_bulk_size", "backward_bulk_size",
-                      "partition_if_dynamic", "backend", "backend_opts", "clear", "flags")
+                      "partition_if_dynamic", "backend", "backend_opts", "clear", "flags", "recompute")
 
 
 class HybridBlock(Block):
@@ -22,6 +23,7 @@ class HybridBlock(Block):
     and params are this block's arrays or symbols."""
 
     _active = False  # until hybridize()
+    _keep = 1.0  # the share of values for gradients that the graph may keep
     _graph: GraphCache | None = None
     _op_hooks: tuple = ()
 
@@ -34,10 +36,12 @@ class HybridBlock(Block):
         of eager calls, attributes of the block are as they were at the trace. A block runs eagerly, and its children as
         graphs, while parameters wait for their shapes (the first call), while inner blocks have hooks, and, with a
         notice, where shapes depend on values. MXNet's options (static_alloc, static_shape, ...) are accepted; memory is
-        always planned. TypeError for others."""
+        always planned. recompute: True, or the share of what gradients read that may be kept until they run; the rest
+        is computed again (see `sym.compile`). TypeError for others."""
         for name in kwargs:
             if name not in _HYBRIDIZE_OPTIONS:
                 raise TypeError(f"hybridize: {name!r} is not an option.{did_you_mean(name, _HYBRIDIZE_OPTIONS)}")
+        self._keep = kept_share(kwargs.get("recompute"))
         self._active = bool(active)
         self._graph = GraphCache(self) if active else None
         super().hybridize(active, **kwargs)
