@@ -2,6 +2,7 @@
 #include "explain.h"
 
 #include "convert.h"
+#include "ir/compose_program.h"
 #include "passes/views.h"
 #include "runtime/launch.h"
 #include "runtime/measure.h"

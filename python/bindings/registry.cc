@@ -122,6 +122,10 @@ PyObject* describe(const OpDef& op) {
   put(d.get(), "rule", string_or_none(rule_of(op)));
   put(d.get(), "samples", samples_of(op));
   put(d.get(), "updates", updates.leak());
+  Ref shape_only = new_list();
+  for (int i = 0; i < op.inputs(); ++i)
+    if (op.shape_only(i)) append(shape_only.get(), PyLong_FromLong(i));
+  put(d.get(), "shape_only", shape_only.leak());
   put(d.get(), "no_grad", string_or_none(op.no_grad));
   struct Flag {
     const char* name;

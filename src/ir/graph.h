@@ -39,6 +39,7 @@ struct GraphNode {
   };
   Kind kind = Kind::call;
   bool training = false;
+  bool fixed = false;          // an argument that seldom changes from run to run (a parameter)
   bool again = false;          // computes a value of the forward part a second time, so it is not merged with the first
   bool mirror = false;         // the user would rather compute its outputs again than keep them
   DType work = kUnknownDType;  // of pointwise operators: the dtype to compute in
@@ -89,6 +90,7 @@ struct Graph {
   int random_keys = 0;      // keys that a run takes from the stream
   double keep = 1;          // the share of what the backward part reads that may be kept; the rest is computed again
   std::vector<HeadGradient> head_grads;
+  int prologue_arguments = 0;  // the last ones of `arguments`: values that a graph of their own computes, see passes
 
   const Sig& sig(Edge e) const { return nodes[static_cast<size_t>(e.node)].out[static_cast<size_t>(e.output)]; }
   GraphNode& at(int32_t i) { return nodes[static_cast<size_t>(i)]; }

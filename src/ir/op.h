@@ -33,6 +33,7 @@ struct Slot {
   SlotKind kind = SlotKind::required;
   const char* doc = nullptr;
   const char* renames = nullptr;  // other keywords, separated by blanks ("min amin")
+  bool shape_only = false;        // shape and dtype are read, never the elements
 };
 
 /// What a kernel sees of an array.
@@ -116,6 +117,18 @@ class Grad {
 using GradFunction = Vals (*)(const void* attrs, const Grad& g);
 using PredictFunction = Vals (*)(const void* attrs, std::span<const Val> in);
 using ExpandFunction = PredictFunction;
+
+/// x * scale + shift along one axis of x; both have that axis' size.
+struct Affine {
+  Val scale, shift;
+  int axis = 0;
+};
+/// What an operator that maps each channel of its first input by fixed numbers computes, from its other inputs (input 0
+/// comes as shape only).
+using AffineFunction = Affine (*)(const void* attrs, std::span<const Val> in);
+/// Changes the inputs after the first, and attributes, so that the result is a * scale + shift of what it was. False,
+/// with nothing changed, where it cannot.
+using AbsorbFunction = bool (*)(void* attrs, std::span<Val> in, const Affine& a);
 
 /// Bits of `needs`: which inputs and outputs a gradient reads as data.
 using NeedsMask = uint32_t;
@@ -220,11 +233,14 @@ struct OpDef {
   Fusion fuse = Fusion::none;
   bool random = false, trains = false, data_dependent = false;
   bool overwrites = false;  // writes all elements of what it updates and reads none of them
+  bool keeps = false;       // gives its first input where that has the result's shape and dtype already
   bool creates = false;     // has no array input: shape and dtype come from attributes
   bool heavy = false;       // cost grows faster than its bytes (matrix products, convolutions)
   double (*cost)(const void* attrs, SigsIn in, SigsIn out) = nullptr;  // arithmetic operations, for heavy ones
   AlgorithmFunction algorithm = nullptr;  // where the kernel has several: which one a call takes, for people
   PredictFunction predict = nullptr;      // what a .trains operator is outside training
+  AffineFunction affine = nullptr;        // of operators that scale and shift channels
+  AbsorbFunction absorb = nullptr;        // of operators that a scale and shift of their channels can be folded into
   std::array<Sample, 6> samples = {};
 
   // filled in by whole()
@@ -236,6 +252,8 @@ struct OpDef {
   constexpr int visible_outputs() const { return visible ? visible : outputs(); }
   constexpr bool variadic() const { return inputs() && in[inputs() - 1].kind == SlotKind::variadic; }
   constexpr bool pointwise() const { return program != nullptr; }
+  constexpr const Slot& slot(int i) const { return in[i < inputs() ? i : inputs() - 1]; }
+  constexpr bool shape_only(int i) const { return inputs() > 0 && slot(i).shape_only; }
   constexpr bool writes_inputs() const { return updates[0].output >= 0; }
 };
 
@@ -297,6 +315,12 @@ template <class A, Captureless F> constexpr CostFunction cost_rule(F) {
 }
 template <class A, Captureless F> constexpr ExpandFunction expand_rule(F) {
   return [](const void* a, std::span<const Val> in) -> Vals { return F{}(*static_cast<const A*>(a), in); };
+}
+template <class A, Captureless F> constexpr AffineFunction affine_rule(F) {
+  return [](const void* a, std::span<const Val> in) -> Affine { return F{}(*static_cast<const A*>(a), in); };
+}
+template <class A, Captureless F> constexpr AbsorbFunction absorb_rule(F) {
+  return [](void* a, std::span<Val> in, const Affine& f) -> bool { return F{}(*static_cast<A*>(a), in, f); };
 }
 struct NoAttrs {};
 

@@ -62,6 +62,8 @@ class Recorder {
     Id simple = simplify(prim, operands[0], operands[1], operands[2]);
     return simple != kNoId ? simple : find_or_push(prim, operands);
   }
+  /// One primitive whose operands have the class it wants, exactly as it is; equal ones are one.
+  constexpr Id emit_as_is(Prim prim, Id a, Id b = kNoId, Id c = kNoId) { return find_or_push(prim, {a, b, c}); }
   constexpr Id as_mask(Id x) {
     if (nodes_[x].is_mask) return x;
     return emit(Prim::ne, x, number(0));

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/checked.h"
+#include "base/recycled.h"
 #include "base/parallel.h"
 #include "kernels/convolution_gather.h"
 #include "kernels/convolution_strip.h"
@@ -15,8 +16,8 @@ namespace {
 
 constexpr int64_t kThreadWork = int64_t{1} << 18;  // fewer multiply-adds stay on one thread
 
-template <class T> std::vector<int64_t> tap_offsets(const StripPlan<T>& strip) {
-  std::vector<int64_t> offsets;
+template <class T> Recycled<int64_t> tap_offsets(const StripPlan<T>& strip) {
+  Recycled<int64_t> offsets;
   for (const StripTap& tap : strip.taps) offsets.push_back(strip.offset_of(tap));
   return offsets;
 }
@@ -43,7 +44,7 @@ template <class T> void depthwise_convolution(const GatherConvolution<T>& g) {
   if (g.images == 0 || g.rows == 0 || checked_product(g.count) == 0) return;
   const GemmTiles<T>& tiles = gemm_tiles<T>();
   const StripPlan<T> strip(g, false, 2 * tiles.lanes, 1);
-  const std::vector<int64_t> offsets = tap_offsets(strip);
+  const Recycled<int64_t> offsets = tap_offsets(strip);
   const int64_t taps = static_cast<int64_t>(g.taps.size()), step = g.dst_stride[2];
   parallel_for(strip.band_count(), grain_of(strip), [&](int64_t begin, int64_t end) {
     ScratchFrame frame;
@@ -77,7 +78,7 @@ template <class T> void depthwise_weight_gradient(const GatherConvolution<T>& g,
   if (g.images == 0 || g.rows == 0 || checked_product(g.count) == 0) return;
   const GemmTiles<T>& tiles = gemm_tiles<T>();
   const StripPlan<T> strip(g, false, 2 * tiles.lanes, 1);
-  const std::vector<int64_t> offsets = tap_offsets(strip);
+  const Recycled<int64_t> offsets = tap_offsets(strip);
   // Bands are ordered by picture, group, place: each group adds its own in that order, on one thread.
   const int64_t image_blocks = (g.images + strip.images - 1) / strip.images;
   const int64_t places = strip.band_count() / (image_blocks * g.groups), group_bands = image_blocks * places;

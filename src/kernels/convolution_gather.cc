@@ -8,6 +8,7 @@
 
 #include <algorithm>
 
+#include "base/recycled.h"
 #include "base/checked.h"
 #include "base/parallel.h"
 #include "kernels/convolution_strip.h"
@@ -82,8 +83,8 @@ template <class T> void pack_weights(const Plan<T>& p, int64_t group, T* to) {
       });
 }
 
-template <class T> std::vector<int64_t> block_offsets(const Plan<T>& p) {
-  std::vector<int64_t> offsets;
+template <class T> Recycled<int64_t> block_offsets(const Plan<T>& p) {
+  Recycled<int64_t> offsets;
   for (int64_t c0 = 0; c0 < p.depth; c0 += kGemmDepth) {
     for (int64_t t = 0; t < p.tap_count; ++t) {
       offsets.push_back(c0 * p.depth_step +
@@ -174,7 +175,7 @@ void run_tiles(const Plan<T>& p, const Band& band, const T* weights, const int64
 /// Output rows [row_begin, row_end) of one band.
 template <class T>
 void run_band(const Plan<T>& p, const Band& band, int64_t row_begin, int64_t row_end, const T* weights,
-              const std::vector<int64_t>& offsets) {
+              const Recycled<int64_t>& offsets) {
   const auto& g = p.g;
   ScratchFrame frame;
   T* strips = frame.take<T>(band.images * p.strip.image_size);
@@ -212,7 +213,7 @@ template <class T> void gather_convolution(const GatherConvolution<T>& g) {
   const int64_t points = checked_product(g.count);
   if (g.images == 0 || g.rows == 0 || points == 0) return;
   const Plan<T> p(g);
-  const std::vector<int64_t> offsets = block_offsets(p);
+  const Recycled<int64_t> offsets = block_offsets(p);
   const int64_t group_weights = checked_mul(p.blocks() * kGemmDepth, g.rows);
   ScratchFrame frame;
   T* weights = frame.take<T>(checked_mul(group_weights, g.groups) + kGemmMaxRows * kGemmDepth);

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/recycled.h"
+
 namespace twibil::kernels {
 
 /// One tap of the kernel: the input that output p reads is p * src_stride + shift.
@@ -18,7 +20,7 @@ struct GatherTap {
 ///   * src[n, g, channel, p * src_stride + tap.shift]        for p in [0, count); src is 0 outside of src_size.
 template <class T> struct GatherConvolution {
   int64_t images, groups, rows, channels;  // rows and channels of one group
-  std::vector<GatherTap> taps;
+  Recycled<GatherTap> taps;
   const T* src;
   int64_t src_size[3], src_stride[3];
   const T* weights;

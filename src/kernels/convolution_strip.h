@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/recycled.h"
 #include "kernels/convolution_gather.h"
 
 namespace twibil::kernels {
@@ -30,8 +31,8 @@ struct Band {
 template <class T> struct StripPlan {
   const GatherConvolution<T>& g;
   bool unfolded;  // one plane per tap, all offsets 0: tap and channel are one index
-  std::vector<StripPlane> planes;
-  std::vector<StripTap> taps;
+  Recycled<StripPlane> planes;
+  Recycled<StripTap> taps;
   int64_t span[3] = {0, 0, 0};    // how far taps reach beyond the output position
   int64_t images, rows, columns;  // of the output in one band; several pictures only where all rows are one band
   int64_t row_extent, column_extent, plane_size, channel_size, image_size;

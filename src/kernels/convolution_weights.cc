@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/recycled.h"
 #include "base/checked.h"
 #include "base/parallel.h"
 #include "kernels/gemm.h"
@@ -113,7 +114,7 @@ template <class T> void fill_strip(const Plan<T>& p, const Band& band, int64_t g
 
 /// dy of a band as blocks [row of the product][16 pixels], whole ones of all rows first; and where their x begins.
 template <class T>
-void pack_dy(const Plan<T>& p, const Band& band, int64_t group, const T* dy, T* to, std::vector<int64_t>& offsets) {
+void pack_dy(const Plan<T>& p, const Band& band, int64_t group, const T* dy, T* to, Recycled<int64_t>& offsets) {
   const ConvolutionShape& s = p.s;
   const int64_t plane = s.out[0] * s.out[1] * s.out[2];
   const int64_t whole = band.columns / kGemmDepth, rest = band.columns % kGemmDepth;
@@ -143,7 +144,7 @@ void pack_dy(const Plan<T>& p, const Band& band, int64_t group, const T* dy, T* 
 }
 
 template <class T>
-void add_band(const Plan<T>& p, const Band& band, const T* strip, const T* dy, const std::vector<int64_t>& offsets,
+void add_band(const Plan<T>& p, const Band& band, const T* strip, const T* dy, const Recycled<int64_t>& offsets,
               bool first, T* sums) {
   const ConvolutionShape& s = p.s;
   const int64_t strips = band.images * band.rows;
@@ -233,7 +234,7 @@ template <class T> void convolution_weight_gradient(const ConvolutionShape& s, c
     T* strip = own.take<T>(p.images * s.kernel[0] * p.row_extent * p.column_extent * p.channels);
     T* packed = own.take<T>(p.images * p.band_rows * (ceil_div(p.band_columns, kGemmDepth) * p.rows * kGemmDepth) +
                             kGemmMaxRows * kGemmDepth);
-    std::vector<int64_t> offsets;
+    Recycled<int64_t> offsets;
     for (int64_t job = begin; job < end; ++job) {
       const int64_t group = job / parts, part = job % parts;
       const int64_t from = bands * part / parts, to = bands * (part + 1) / parts;

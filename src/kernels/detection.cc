@@ -6,6 +6,7 @@
 #include <cmath>
 #include <vector>
 
+#include "base/recycled.h"
 #include "base/parallel.h"
 #include "kernels/copy_convert.h"
 #include "kernels/copy_dims.h"
@@ -15,7 +16,7 @@ namespace {
 
 // Boxes by coordinate, so that one box meets many in a vector loop.
 struct BoxColumns {
-  std::vector<float> x0, y0, x1, y1, area;
+  Recycled<float> x0, y0, x1, y1, area;
 
   BoxColumns(int64_t n, const float* box, bool center) : x0(n), y0(n), x1(n), y1(n), area(n) {
     for (int64_t i = 0; i < n; ++i, box += 4) {
@@ -76,7 +77,7 @@ class TargetOfPicture {
     int64_t positives = std::count(state_.begin(), state_.end(), kPositive);
     int64_t wanted = convert_value<int64_t>(static_cast<float>(positives) * p_.negative_mining_ratio);
     wanted = std::min(wanted, anchors_ - positives);
-    std::vector<std::pair<float, int64_t>> candidates;  // probability of background, anchor
+    Recycled<std::pair<float, int64_t>> candidates;  // probability of background, anchor
     for (int64_t j = 0; j < anchors_; ++j)
       if (state_[j] == kFree && best_[j] < p_.negative_mining_thresh)
         candidates.emplace_back(background_probability(classes, preds + j), j);
@@ -112,8 +113,8 @@ class TargetOfPicture {
   }
 
   void match_each_object() {
-    std::vector<std::pair<float, int64_t>> best(objects_);
-    std::vector<char> open(objects_, true);
+    Recycled<std::pair<float, int64_t>> best(objects_);
+    Recycled<char> open(objects_, true);
     for (int64_t k = 0; k < objects_; ++k) best[k] = best_free_anchor(k);
     for (;;) {
       int64_t pick = -1;
@@ -159,10 +160,10 @@ class TargetOfPicture {
   const MultiBoxTarget& p_;
   int64_t anchors_, width_, objects_ = 0;
   const float *anchor_, *label_;
-  std::vector<float> iou_;  // [objects, anchors]
+  Recycled<float> iou_;  // [objects, anchors]
   std::vector<State> state_;
-  std::vector<int64_t> object_;
-  std::vector<float> best_;
+  Recycled<int64_t> object_;
+  Recycled<float> best_;
 };
 
 }  // namespace
@@ -170,7 +171,7 @@ class TargetOfPicture {
 void multibox_prior(const MultiBoxPrior& p, int64_t height, int64_t width, float* y) {
   float step_y = p.step_y > 0 ? p.step_y : 1.0f / static_cast<float>(height);
   float step_x = p.step_x > 0 ? p.step_x : 1.0f / static_cast<float>(width);
-  std::vector<float> half;  // (w, h) / 2 of every anchor of a cell
+  Recycled<float> half;  // (w, h) / 2 of every anchor of a cell
   auto add = [&](float size, float ratio) {
     float root = std::sqrt(ratio);
     half.push_back(size * static_cast<float>(height) / static_cast<float>(width) * root / 2);
@@ -198,7 +199,7 @@ bool multibox_target(const MultiBoxTarget& target, int64_t anchors, const float*
   std::fill_n(loc, batch * anchors * 4, 0.0f);
   std::fill_n(mask, batch * anchors * 4, 0.0f);
   std::fill_n(cls, batch * anchors, target.ignore_label);
-  std::vector<char> complete(batch, true);
+  Recycled<char> complete(batch, true);
   parallel_for(batch, 1, [&](int64_t begin, int64_t end) {
     for (int64_t b = begin; b < end; ++b) {
       TargetOfPicture picture(target, anchors, anchor, columns, labels, label_width, label + b * labels * label_width);

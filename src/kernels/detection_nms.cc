@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/parallel.h"
+#include "base/recycled.h"
 #include "kernels/detection.h"
 
 namespace twibil::kernels {
@@ -48,8 +49,8 @@ int64_t detect(const MultiBoxDetection& d, int64_t classes, int64_t anchors, con
 
 // Sorts the first `found` rows and marks those that a better one covers.
 void suppress(const MultiBoxDetection& d, int64_t found, float* y) {
-  std::vector<float> rows(y, y + 6 * found);
-  std::vector<int64_t> order(found);
+  Recycled<float> rows(y, y + 6 * found);
+  Recycled<int64_t> order(found);
   std::iota(order.begin(), order.end(), int64_t{0});
   std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return rows[6 * a + 1] > rows[6 * b + 1]; });
   int64_t keep = d.nms_topk > 0 ? std::min(d.nms_topk, found) : found;
@@ -87,11 +88,11 @@ class NmsOfPicture {
   }
 
   /// Rows of x that stay, best first.
-  std::vector<int64_t> run() {
+  Recycled<int64_t> run() {
     size_t n = order_.size();
-    std::vector<char> gone(n, false);
-    std::vector<float> area(n);
-    std::vector<int64_t> kept;
+    Recycled<char> gone(n, false);
+    Recycled<float> area(n);
+    Recycled<int64_t> kept;
     for (size_t i = 0; i < n; ++i) {
       const float* b = &boxes_[4 * i];
       area[i] = b[2] < b[0] || b[3] < b[1] ? 0.0f : area_of(b);
@@ -127,8 +128,8 @@ class NmsOfPicture {
   const BoxNms& p_;
   int64_t width_;
   const float* x_;
-  std::vector<int64_t> order_;
-  std::vector<float> boxes_;  // corners, in order
+  Recycled<int64_t> order_;
+  Recycled<float> boxes_;  // corners, in order
 };
 
 }  // namespace

@@ -207,17 +207,14 @@ template <Prim prim, class T, Mode mode> constexpr DirectFunction binary_functio
   else return binary_loop<prim, T, mode>;
 }
 
-// The primitive that gives the same with its operands exchanged, for the third mode without a third loop.
+// The primitive that gives the same bits with its operands exchanged, for the third mode without a third loop. Not max
+// and min: of 0 and -0 they give the one that stands first.
 constexpr Prim exchanged(Prim prim) {
   switch (prim) {
     case Prim::lt: return Prim::gt;
     case Prim::le: return Prim::ge;
     case Prim::gt: return Prim::lt;
     case Prim::ge: return Prim::le;
-    case Prim::max:
-    case Prim::min:
-    case Prim::fmax:
-    case Prim::fmin: return prim;
     default: return info_of(prim).commutative ? prim : Prim::identity;  // identity: there is none
   }
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kernels/copy_convert.h"
+#include "base/recycled.h"
 #include "kernels/index.h"
 
 namespace twibil::kernels {
@@ -86,7 +87,7 @@ void scatter_add_as(const Slices& s, int64_t count, const int64_t* offsets, cons
     return;
   }
   // Groups of equal offsets, each in index order: groups are independent.
-  std::vector<int64_t> order(count), starts;
+  Recycled<int64_t> order(count), starts;
   for (int64_t i = 0; i < count; ++i) order[i] = i;
   std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return offsets[a] < offsets[b]; });
   for (int64_t i = 0; i < count; ++i)
@@ -96,7 +97,7 @@ void scatter_add_as(const Slices& s, int64_t count, const int64_t* offsets, cons
   int64_t grain = std::max<int64_t>(1, kPiece / std::max<int64_t>(1, s.size * count / groups));
   parallel_for(groups, grain, [&](int64_t begin, int64_t end) {
     if constexpr (kIsHalf<T>) {
-      std::vector<float> sum(s.size);
+      Recycled<float> sum(s.size);
       for (int64_t g = begin; g < end; ++g)
         add_group(s, &order[starts[g]], starts[g + 1] - starts[g], src, src_step, dst + offsets[order[starts[g]]],
                   sum.data());

@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/recycled.h"
 #include "kernels/copy_dims.h"
 #include "kernels/normalize_job.h"
 #include "kernels/reduce.h"
@@ -30,8 +31,8 @@ void run_items(BatchNormStep step, const BatchNormJob& job) {
                [&](int64_t begin, int64_t end) { run_batch_norm(step, job, begin, end); });
 }
 
-template <class A> std::vector<A> inverse_deviation(const ChannelShape& s, double eps, const void* var) {
-  std::vector<A> inv(s.channels);
+template <class A> Recycled<A> inverse_deviation(const ChannelShape& s, double eps, const void* var) {
+  Recycled<A> inv(s.channels);
   for (int64_t c = 0; c < s.channels; ++c)
     inv[c] = static_cast<A>(1 / std::sqrt(static_cast<double>(static_cast<const A*>(var)[c]) + eps));
   return inv;
@@ -45,8 +46,8 @@ void batch_norm_statistics(const ChannelShape& s, const void* x, void* mean, voi
     DType out = s.dtype == DType::float64 ? DType::float64 : DType::float32;
     return variance(s.dtype, out, shape, x, strides, 1, 0, mean, var);
   }
-  std::unique_ptr<double[]> partial(new double[2 * items_of(s)]);
-  run_items(BatchNormStep::statistics, {.shape = s, .x = x, .partial = partial.get()});
+  Recycled<double> partial(static_cast<size_t>(2 * items_of(s)));
+  run_items(BatchNormStep::statistics, {.shape = s, .x = x, .partial = partial.data()});
   in_statistics_type(s.dtype, [&]<class A>() {
     for (int64_t c = 0; c < s.channels; ++c) {
       double center = 0, squares = 0;
@@ -68,7 +69,7 @@ void batch_norm_statistics(const ChannelShape& s, const void* x, void* mean, voi
 void batch_norm_apply(const ChannelShape& s, double eps, const void* mean, const void* var, const void* gamma,
                       const void* beta, const void* x, void* y) {
   in_statistics_type(s.dtype, [&]<class A>() {
-    std::vector<A> factor = inverse_deviation<A>(s, eps, var), shift(s.channels);
+    Recycled<A> factor = inverse_deviation<A>(s, eps, var), shift(s.channels);
     if (gamma)
       for (int64_t c = 0; c < s.channels; ++c) factor[c] *= static_cast<const A*>(gamma)[c];
     if (beta) std::copy_n(static_cast<const A*>(beta), s.channels, shift.begin());
@@ -80,12 +81,12 @@ void batch_norm_apply(const ChannelShape& s, double eps, const void* mean, const
 void batch_norm_backward_sums(const ChannelShape& s, double eps, const void* mean, const void* var, const void* x,
                               const void* dy, void* dgamma, void* dbeta) {
   in_statistics_type(s.dtype, [&]<class A>() {
-    std::vector<A> inv = inverse_deviation<A>(s, eps, var);
+    Recycled<A> inv = inverse_deviation<A>(s, eps, var);
     A *to_gamma = static_cast<A*>(dgamma), *to_beta = static_cast<A*>(dbeta);
     if (s.inner == 1) {
       constexpr int64_t kRows = 64;  // summed in A; these chunks are then joined in float64
       int64_t chunks = (s.batch + kRows - 1) / kRows, n = s.channels;
-      std::vector<A> part(2 * chunks * n);
+      Recycled<A> part(2 * chunks * n);
       int64_t grain = std::max<int64_t>(1, kPiece / (kRows * std::max<int64_t>(1, n)));
       parallel_for(chunks, grain, [&](int64_t begin, int64_t end) {
         for (int64_t k = begin; k < end; ++k) {
@@ -101,9 +102,9 @@ void batch_norm_backward_sums(const ChannelShape& s, double eps, const void* mea
       }
       return;
     }
-    std::unique_ptr<double[]> partial(new double[2 * items_of(s)]);
+    Recycled<double> partial(static_cast<size_t>(2 * items_of(s)));
     run_items(BatchNormStep::sums,
-              {.shape = s, .x = x, .dy = dy, .mean = mean, .factor = inv.data(), .partial = partial.get()});
+              {.shape = s, .x = x, .dy = dy, .mean = mean, .factor = inv.data(), .partial = partial.data()});
     for (int64_t c = 0; c < s.channels; ++c) {
       double sum = 0, sum_x = 0;
       for (int64_t b = 0; b < s.batch && s.inner > 0; ++b) {
@@ -119,7 +120,7 @@ void batch_norm_backward_sums(const ChannelShape& s, double eps, const void* mea
 void batch_norm_backward_dx(const ChannelShape& s, double eps, const void* mean, const void* var, const void* gamma,
                             const void* dgamma, const void* dbeta, const void* x, const void* dy, void* dx) {
   in_statistics_type(s.dtype, [&]<class A>() {
-    std::vector<A> scale = inverse_deviation<A>(s, eps, var), a(s.channels), b(s.channels);
+    Recycled<A> scale = inverse_deviation<A>(s, eps, var), a(s.channels), b(s.channels);
     A count = static_cast<A>(s.batch) * static_cast<A>(s.inner);
     for (int64_t c = 0; c < s.channels; ++c) {
       if (dbeta) a[c] = static_cast<const A*>(dbeta)[c] / count;
@@ -146,7 +147,7 @@ void layer_norm_backward(DType dtype, int64_t rows, int64_t n, const void* gamma
   in_statistics_type(dtype, [&]<class A>() {
     int64_t chunk = std::max<int64_t>(16, kPiece / std::max<int64_t>(1, n)), chunks = (rows + chunk - 1) / chunk;
     bool sums = dgamma || dbeta;
-    std::vector<A> part(sums ? 2 * chunks * n : 0);
+    Recycled<A> part(sums ? 2 * chunks * n : 0);
     parallel_for(chunks, 1, [&](int64_t begin, int64_t end) {
       for (int64_t k = begin; k < end; ++k) {
         LayerNormJob job{.dtype = dtype, .rows = rows, .n = n, .eps = 0, .gamma = gamma, .x = x, .dy = dy, .y = dx};

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/parallel.h"
+#include "base/recycled.h"
 #include "kernels/copy_convert.h"
 #include "kernels/random_philox.h"
 
@@ -62,7 +63,7 @@ template <class Body> void dispatch_real(DType t, const Body& body) {
 }
 
 // The first category whose cumulative weight exceeds u.
-int64_t category(const std::vector<double>& cumulative, double u) {
+int64_t category(const Recycled<double>& cumulative, double u) {
   auto at = std::upper_bound(cumulative.begin(), cumulative.end(), u);
   return std::min<int64_t>(at - cumulative.begin(), static_cast<int64_t>(cumulative.size()) - 1);
 }
@@ -116,7 +117,7 @@ void random_beta(RandomStream stream, DType dtype, int64_t n, const void* a, int
 void random_multinomial(RandomStream stream, int64_t trials, std::span<const double> p, int64_t experiments,
                         int64_t* counts) {
   int64_t k = static_cast<int64_t>(p.size());
-  std::vector<double> cumulative(p.begin(), p.end());
+  Recycled<double> cumulative(p.begin(), p.end());
   for (int64_t c = 1; c < k; ++c) cumulative[c] += cumulative[c - 1];
   if (k > 0) cumulative.back() = 1;
   std::fill_n(counts, k * experiments, int64_t{0});
@@ -132,7 +133,7 @@ void random_categorical(RandomStream stream, int64_t rows, int64_t k, DType dtyp
                         int64_t* dst) {
   dispatch(dtype, [&]<class T>() {
     parallel_for(rows, std::max<int64_t>(1, kGrain / (samples + k)), [&](int64_t begin, int64_t end) {
-      std::vector<double> cumulative(k);
+      Recycled<double> cumulative(k);
       for (int64_t r = begin; r < end; ++r) {
         double sum = 0;
         for (int64_t c = 0; c < k; ++c)

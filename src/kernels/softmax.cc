@@ -4,6 +4,7 @@
 #define HWY_TARGET_INCLUDE "kernels/softmax.cc"
 // clang-format off
 #include "kernels/isa.h"
+#include "base/recycled.h"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 // clang-format on
@@ -201,7 +202,7 @@ template <class T> class Groups {
   const SoftmaxJob& job_;
   int64_t n_, inner_;
   A scale_;
-  std::vector<A> buffer_;
+  Recycled<A> buffer_;
 };
 
 // kColumns groups side by side, through buffers [n][kColumns]; the loops run across the groups.
@@ -278,7 +279,7 @@ template <class T> class SoftmaxTiles {
   const SoftmaxJob& job_;
   int64_t n_, inner_;
   A scale_;
-  std::vector<A> z_, dy_;
+  Recycled<A> z_, dy_;
 };
 
 template <class T> void run_groups(const SoftmaxJob& job, int64_t begin, int64_t end) {

@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "base/recycled.h"
 #include "kernels/copy_convert.h"
 #include "kernels/copy_dims.h"
 
@@ -38,7 +39,7 @@ template <class Key> struct Entry {
 };
 
 // Least significant byte first; passes in which all bytes agree are skipped.
-template <class Key> void radix_sort(std::vector<Entry<Key>>& entries, std::vector<Entry<Key>>& other) {
+template <class Key> void radix_sort(Recycled<Entry<Key>>& entries, Recycled<Entry<Key>>& other) {
   size_t n = entries.size();
   other.resize(n);
   for (size_t shift = 0; shift < 8 * sizeof(Key); shift += 8) {
@@ -56,7 +57,7 @@ template <class T> class Sorter {
   using Key = KeyOf<T>;
 
   /// Orders n elements `step` apart; the first k places are final.
-  const std::vector<Entry<Key>>& order(const T* x, int64_t n, int64_t step, bool descending, int64_t k) {
+  const Recycled<Entry<Key>>& order(const T* x, int64_t n, int64_t step, bool descending, int64_t k) {
     entries_.resize(n);
     for (int64_t i = 0; i < n; ++i) entries_[i] = {key_of<T>(load(x, i * step), descending), i};
     if (k * 8 < n) std::partial_sort(entries_.begin(), entries_.begin() + k, entries_.end());
@@ -66,7 +67,7 @@ template <class T> class Sorter {
   }
 
  private:
-  std::vector<Entry<Key>> entries_, other_;
+  Recycled<Entry<Key>> entries_, other_;
 };
 
 // body(sorter, element offset of the group) for every group, in parallel.

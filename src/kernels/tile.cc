@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs by tiles. A plan is made per call, on the stack: where each register lives, which function each instruction
-// is. Then every tile is: point at or collect the inputs, call the functions, spread the result.
+// Programs by tiles. A plan says where each register lives and which function each instruction is; it is made per call,
+// on the stack, or once and kept (PreparedProgram). Then every tile is: point at or collect the inputs, call the
+// functions, spread the result.
 #include "kernels/tile.h"
 
 #include <cstring>
@@ -10,6 +11,7 @@
 #include "base/parallel.h"
 #include "kernels/cast.h"
 #include "kernels/direct_table.h"
+#include "kernels/stream_copy.h"
 #include "kernels/tile_nest.h"
 
 namespace twibil::kernels {
@@ -19,6 +21,7 @@ constexpr int64_t kTile = 512;           // elements: the buffers of a short pro
 constexpr int64_t kShortRow = 64;        // shorter rows are collected, so that a tile spans several of them
 constexpr int64_t kPiece = 128 * kTile;  // elements that make a piece of work worth a thread
 constexpr int64_t kBuffer = kTile * 8;   // bytes
+constexpr int64_t kStreamed = 1 << 24;   // bytes of a result that does not stay in the caches
 
 // Registers of all kinds in one numbering.
 constexpr int kFirstInput = kMaxTemps, kFirstParam = kFirstInput + kMaxInputs,
@@ -41,10 +44,16 @@ struct Step {
 enum class Feed : uint8_t { in_place, one, collected };
 
 struct Input {
-  const char* data;
   DType dtype;
   Feed feed;
   CastFunction cast;  // to the register's dtype; null if it is the same
+};
+
+/// Where the operands of one run stand.
+struct Data {
+  const char* in[kMaxInputs];
+  char* out;
+  bool streamed;  // the result goes past the caches
 };
 
 struct Plan {
@@ -60,10 +69,10 @@ struct Plan {
   bool is_one[kRegisters];      // a single element
   bool needs_tile[kRegisters];  // a single element that is wanted as a whole tile
   int scalar_tiles;             // how many of the scalars need one
-  char* out;
   DType result, out_dtype;
   CastFunction out_cast;  // null: none
   bool out_in_place;
+  bool single;  // one function over whole operands: no tiles are needed
 
   int out_operand() const { return program->input_count; }
 };
@@ -85,11 +94,9 @@ void plan_operands(Plan& plan, std::span<const Operand> in, const MutableOperand
   for (int i = 0; i < p.input_count; ++i) {
     const Operand& from = in[static_cast<size_t>(i)];
     const DType as = p.reads_mask(i) ? DType::bool_ : plan.work;
-    plan.inputs[i] = {static_cast<const char*>(from.data), from.dtype, plan.feeds[i],
-                      from.dtype == as ? nullptr : cast_function(from.dtype, as)};
+    plan.inputs[i] = {from.dtype, plan.feeds[i], from.dtype == as ? nullptr : cast_function(from.dtype, as)};
     plan.is_one[kFirstInput + i] = plan.inputs[i].feed == Feed::one;
   }
-  plan.out = static_cast<char*>(out.data);
   plan.out_dtype = out.dtype;
   plan.result = p.mask_output() ? DType::bool_ : plan.work;
   plan.out_cast = out.dtype == plan.result ? nullptr : cast_function(plan.result, out.dtype);
@@ -185,7 +192,7 @@ void fill_tile(void* tile, int64_t size, const void* element, int64_t n) {
 // The registers of one thread: pointers into its buffers, or at operands and scalars.
 class Worker {
  public:
-  explicit Worker(const Plan& plan) : plan_(plan) {
+  Worker(const Plan& plan, const Data& data) : plan_(plan), data_(data) {
     const Program& p = *plan.program;
     const int buffers = p.temp_count + 2 + p.input_count + plan.scalar_tiles;
     if (buffers * kBuffer > static_cast<int64_t>(sizeof local_)) {
@@ -204,9 +211,9 @@ class Worker {
   void run(int64_t at, int64_t n, const int64_t* offsets) {
     const Program& p = *plan_.program;
     for (int i = 0; i < p.input_count; ++i) feed(i, at, n, offsets[i]);
-    char* target = plan_.out;
+    char* target = data_.out;
     if (plan_.out_in_place) target += offsets[plan_.out_operand()] * size_of(plan_.out_dtype);
-    void* result = plan_.out_in_place && !plan_.out_cast ? target : result_;
+    void* result = plan_.out_in_place && !plan_.out_cast && !data_.streamed ? target : result_;
     const int last = p.instruction_count - 1;
     for (int i = 0; i <= last; ++i) {
       const Step& s = plan_.steps[i];
@@ -243,13 +250,13 @@ class Worker {
     if (in.feed == Feed::collected) {
       char* to = in.cast ? stage_ : input_buffers_[i];
       by_width(size, [&]<class U>() {
-        collect(i, at, n, reinterpret_cast<U*>(const_cast<char*>(in.data)), reinterpret_cast<U*>(to));
+        collect(i, at, n, reinterpret_cast<U*>(const_cast<char*>(data_.in[i])), reinterpret_cast<U*>(to));
       });
       if (in.cast) in.cast(stage_, input_buffers_[i], n);
       reg = input_buffers_[i];
       return;
     }
-    const char* from = in.data + offset * size;
+    const char* from = data_.in[i] + offset * size;
     const bool one = in.feed == Feed::one;
     reg = const_cast<char*>(from);
     if (in.cast) in.cast(from, reg = input_buffers_[i], one ? 1 : n);
@@ -267,16 +274,22 @@ class Worker {
     else move_stretch<false>(nest, i, at, n, data, to);
   }
   void spread(char* target, int64_t at, int64_t n) {
-    if (plan_.out_in_place) return plan_.out_cast(result_, target, n);
+    if (plan_.out_in_place) {
+      if (!data_.streamed) return plan_.out_cast(result_, target, n);
+      const char* done = result_;
+      if (plan_.out_cast) plan_.out_cast(result_, stage_, n), done = stage_;
+      return stream_copy(target, done, static_cast<size_t>(n * size_of(plan_.out_dtype)));
+    }
     const char* from = result_;
     if (plan_.out_cast) plan_.out_cast(result_, stage_, n), from = stage_;
     by_width(size_of(plan_.out_dtype), [&]<class U>() {
-      move_stretch<true>(plan_.nest, plan_.out_operand(), at, n, reinterpret_cast<U*>(plan_.out),
+      move_stretch<true>(plan_.nest, plan_.out_operand(), at, n, reinterpret_cast<U*>(data_.out),
                          reinterpret_cast<U*>(const_cast<char*>(from)));
     });
   }
 
   const Plan& plan_;
+  const Data& data_;
   void* at_[kRegisters];
   char *stage_, *result_, *input_buffers_[kMaxInputs];
   std::unique_ptr<Buffer[]> heap_;
@@ -284,12 +297,12 @@ class Worker {
   char* next_ = local_;
 };
 
-void run_rows(const Plan& plan) {
+void run_rows(const Plan& plan, const Data& data) {
   const TileNest& nest = plan.nest;
   const int operands = plan.out_operand() + 1;
   const int64_t row = nest.inner(), tiles = (row + kTile - 1) / kTile, rows = nest.count / row;
   parallel_for(rows * tiles, std::max<int64_t>(1, kPiece / std::min(row, kTile)), [&](int64_t begin, int64_t end) {
-    Worker worker(plan);
+    Worker worker(plan, data);
     int64_t tile = begin % tiles, start = begin / tiles * row;
     RowCursor cursor(nest, operands, begin / tiles);
     for (int64_t i = begin; i < end; ++i) {
@@ -299,29 +312,54 @@ void run_rows(const Plan& plan) {
       worker.run(start + first, std::min(kTile, row - first), offsets);
       if (++tile == tiles) tile = 0, start += row, cursor.next();
     }
+    if (data.streamed) stream_fence();
   });
 }
 
-void run_flat(const Plan& plan) {
+void run_flat(const Plan& plan, const Data& data) {
   const TileNest& nest = plan.nest;
   const int operands = plan.out_operand() + 1;
   parallel_for((nest.count + kTile - 1) / kTile, kPiece / kTile, [&](int64_t begin, int64_t end) {
-    Worker worker(plan);
+    Worker worker(plan, data);
     for (int64_t i = begin; i < end; ++i) {
       int64_t offsets[kMaxTileOperands];
       const int64_t at = i * kTile;
       for (int k = 0; k < operands; ++k) offsets[k] = plan.feeds[k] == Feed::one ? 0 : at;
       worker.run(at, std::min(kTile, nest.count - at), offsets);
     }
+    if (data.streamed) stream_fence();
   });
 }
 
-}  // namespace
+/// One primitive over whole operands.
+void run_single(const Plan& plan, const Data& data) {
+  const Step& s = plan.steps[0];
+  const int64_t out_size = size_of(plan.out_dtype);
+  auto at = [&](int operand, int64_t begin) -> const void* {
+    int reg = s.operands[operand];
+    if (reg >= kFirstParam) return &plan.scalars[reg - kFirstParam];
+    int input = reg - kFirstInput;
+    return data.in[input] + (plan.is_one[reg] ? 0 : begin * size_of(plan.inputs[input].dtype));
+  };
+  parallel_for(plan.nest.count, kPiece, [&](int64_t begin, int64_t end) {
+    s.function(data.out + begin * out_size, at(0, begin), at(1, begin), end - begin);
+  });
+}
 
-void run_program(const Program& program, DType work, std::span<const Operand> in, std::span<const Scalar> params,
-                 const MutableOperand& out, std::span<const int64_t> shape) {
+bool is_single(const Plan& plan) {
+  const Program& p = *plan.program;
+  if (p.instruction_count != 1 || plan.steps[0].ternary || plan.nest.rank != 1 || plan.out_cast || !plan.out_in_place)
+    return false;
+  for (int i = 0; i < p.input_count; ++i)
+    if (plan.inputs[i].cast || plan.inputs[i].feed == Feed::collected) return false;
+  for (bool tile : plan.needs_tile)
+    if (tile) return false;
+  return true;
+}
+
+void make_plan(Plan& plan, const Program& program, DType work, std::span<const Operand> in,
+               std::span<const Scalar> params, const MutableOperand& out, std::span<const int64_t> shape) {
   TW_ASSERT(!program.empty() && in.size() == program.input_count && params.size() == program.param_count);
-  Plan plan;
   plan.program = &program;
   plan.work = work_dtype(work);
   plan.work_size = size_of(plan.work);
@@ -332,14 +370,63 @@ void run_program(const Program& program, DType work, std::span<const Operand> in
   if (plan.nest.count == 0) return;
   plan_scalars(plan, params);
   plan_steps(plan);
+  plan.single = is_single(plan);
+}
+
+/// Whether the result of this run is better written past the caches: it is large, and not one of the inputs.
+bool is_streamed(const Plan& plan, const Data& data) {
+  const int64_t size = size_of(plan.out_dtype);
+  if (!plan.out_in_place || plan.nest.count * size < kStreamed) return false;
+  if (plan.nest.rank > 1 && plan.nest.inner() * size % static_cast<int64_t>(kStreamAlign) != 0) return false;
+  if (reinterpret_cast<uintptr_t>(data.out) % kStreamAlign != 0) return false;
+  for (int i = 0; i < plan.program->input_count; ++i)
+    if (data.in[i] == data.out) return false;
+  return true;
+}
+
+void run_plan(const Plan& plan, Data& data) {
+  if (plan.nest.count == 0) return;
+  data.streamed = is_streamed(plan, data);
+  if (plan.single && !data.streamed) return run_single(plan, data);
   if (plan.nest.rank == 1 && plan.nest.count <= kTile) {
     const int64_t offsets[kMaxTileOperands] = {};
-    Worker(plan).run(0, plan.nest.count, offsets);
+    Worker(plan, data).run(0, plan.nest.count, offsets);
   } else if (plan.by_rows) {
-    run_rows(plan);
+    run_rows(plan, data);
   } else {
-    run_flat(plan);
+    run_flat(plan, data);
   }
+}
+
+}  // namespace
+
+void run_program(const Program& program, DType work, std::span<const Operand> in, std::span<const Scalar> params,
+                 const MutableOperand& out, std::span<const int64_t> shape) {
+  Plan plan;
+  make_plan(plan, program, work, in, params, out, shape);
+  Data data;
+  for (size_t i = 0; i < in.size(); ++i) data.in[i] = static_cast<const char*>(in[i].data);
+  data.out = static_cast<char*>(out.data);
+  run_plan(plan, data);
+}
+
+struct PreparedProgram::Kept {
+  Plan plan;
+};
+PreparedProgram::PreparedProgram(const Program& program, DType work, std::span<const Operand> in,
+                                 std::span<const Scalar> params, const MutableOperand& out,
+                                 std::span<const int64_t> shape)
+    : kept_(std::make_unique<Kept>()) {
+  make_plan(kept_->plan, program, work, in, params, out, shape);
+}
+PreparedProgram::PreparedProgram(PreparedProgram&&) noexcept = default;
+PreparedProgram::~PreparedProgram() = default;
+
+void PreparedProgram::run(std::span<const void* const> in, void* out) const {
+  Data data;
+  for (size_t i = 0; i < in.size(); ++i) data.in[i] = static_cast<const char*>(in[i]);
+  data.out = static_cast<char*>(out);
+  run_plan(kept_->plan, data);
 }
 
 }  // namespace twibil::kernels

@@ -3,6 +3,7 @@
 // Operands may be broadcast, strided and of any dtype; long runs are split over the threads.
 #pragma once
 #include <cstdint>
+#include <memory>
 #include <span>
 
 #include "base/program.h"
@@ -27,5 +28,20 @@ struct MutableOperand {
 /// allowed. A primitive that has no meaning in `work` is the caller's bug: see Program::runs_in.
 void run_program(const Program& program, DType work, std::span<const Operand> in, std::span<const Scalar> params,
                  const MutableOperand& out, std::span<const int64_t> shape);
+
+/// The same, planned once for operands of these layouts (their data is not looked at) and run on any data of them. The
+/// program must outlive it. May be run by many threads at once.
+class PreparedProgram {
+ public:
+  PreparedProgram(const Program& program, DType work, std::span<const Operand> in, std::span<const Scalar> params,
+                  const MutableOperand& out, std::span<const int64_t> shape);
+  PreparedProgram(PreparedProgram&&) noexcept;
+  ~PreparedProgram();
+  void run(std::span<const void* const> in, void* out) const;
+
+ private:
+  struct Kept;
+  std::unique_ptr<Kept> kept_;
+};
 
 }  // namespace twibil::kernels

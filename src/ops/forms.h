@@ -94,4 +94,18 @@ inline Val operator*(const Val& x, const Val& y) { return ops::multiply(x, y); }
 inline Val operator/(const Val& x, const Val& y) { return ops::true_divide(x, y); }
 inline Val operator-(const Val& x) { return ops::negative(x); }
 
+namespace ops {
+/// Weight (channels, ...) and bias of a matrix operator take over a scale and shift of its channels, in the weight's
+/// dtype.
+inline void absorb_channels(std::span<Val> in, const Affine& f, bool& no_bias) {
+  Val weight = in[1];
+  Shape per_channel;
+  for (int i = 0; i < weight->rank(); ++i) per_channel.push_back(i ? 1 : weight->dims[0]);
+  in[1] = cast(weight * reshape(f.scale, per_channel), weight->dtype());
+  bool biased = !no_bias && in[2];
+  in[2] = cast(biased ? in[2] * f.scale + f.shift : f.shift, weight->dtype());
+  no_bias = false;
+}
+}  // namespace ops
+
 }  // namespace twibil

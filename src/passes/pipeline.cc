@@ -4,18 +4,30 @@
 #include <algorithm>
 #include <chrono>
 
+#include "passes/cut_shapes.h"
+#include "passes/fold_batch_norm.h"
+#include "passes/fold_constants.h"
+#include "passes/fuse_pointwise.h"
 #include "passes/merge_equal.h"
 #include "passes/recompute.h"
 #include "passes/remove_dead.h"
 #include "passes/settle_inputs.h"
+#include "passes/simplify.h"
+#include "passes/split_prologue.h"
 #include "passes/verify.h"
 
 namespace twibil::passes {
 
 static constexpr Pass kPasses[] = {
     {"remove_dead", "removes what no result needs", remove_dead},
+    {"cut_shapes", "keeps only the shape of what is read for its shape", cut_shapes},
+    {"fold_constants", "computes what depends on constants alone", fold_constants},
+    {"simplify", "removes what changes nothing", simplify},
     {"merge_equal", "computes equal values once", merge_equal},
+    {"remove_dead", "removes what no result needs", remove_dead},
+    {"fold_batch_norm", "puts scales and shifts of channels into the weights before them", fold_batch_norm},
     {"recompute", "computes values of the forward part again instead of keeping them, on request", recompute},
+    {"fuse_pointwise", "joins pointwise operators into one program", fuse_pointwise},
     {"settle_inputs", "writes out the casts and copies that kernels need", settle_inputs, true},
     {"remove_dead", "removes what no result needs", remove_dead},
 };
@@ -31,9 +43,9 @@ static double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-MemoryPlan run_pipeline(Graph& g, const PipelineOptions& options, PipelineReport* report) {
+MemoryPlan run_pipeline(Graph& g, const PipelineOptions& options, PipelineReport* report, Graph* prologue) {
   for (const std::string& name : options.without)
-    TW_CHECK(name == "everything" || name == "plan_memory" ||
+    TW_CHECK(name == "everything" || name == "plan_memory" || name == "split_prologue" ||
                  std::ranges::any_of(kPasses, [&](const Pass& p) { return name == p.name && !p.needed; }),
              value, "compile: there is no pass ", name, " that can be left out");
   auto timed = [&](const char* name, auto&& work) {
@@ -53,6 +65,10 @@ MemoryPlan run_pipeline(Graph& g, const PipelineOptions& options, PipelineReport
     if (left_out(p, options)) continue;
     timed(p.name, [&] { p.run(g); });
     if (options.verify) verify(g, p.name);
+  }
+  if (prologue && !left_out({"split_prologue", "", nullptr}, options)) {
+    timed("split_prologue", [&] { *prologue = split_prologue(g); });
+    if (options.verify) verify(g, "split_prologue"), verify(*prologue, "split_prologue");
   }
   MemoryPlan plan;
   MemoryOptions memory = options.memory;

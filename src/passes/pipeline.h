@@ -33,6 +33,8 @@ struct PipelineReport {
   std::string before, after;  // the graph, printed; these three are filled when `explain` is asked for
   Graph first;                // the graph before the passes; GraphNode::parts of the later one lead to it
 };
-MemoryPlan run_pipeline(Graph& g, const PipelineOptions& options, PipelineReport* report = nullptr);
+/// `prologue`: gets the part that depends on parameters alone, see split_prologue.h; null: nothing is split off.
+MemoryPlan run_pipeline(Graph& g, const PipelineOptions& options, PipelineReport* report = nullptr,
+                        Graph* prologue = nullptr);
 
 }  // namespace twibil::passes

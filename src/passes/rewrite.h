@@ -13,6 +13,7 @@ class Rewrite {
     next_.forward_outputs = old_.forward_outputs;
     next_.head_grads = old_.head_grads;
     next_.arguments = old_.arguments;
+    next_.prologue_arguments = old_.prologue_arguments;
   }
   const Graph& old() const { return old_; }
   Graph& made() { return next_; }

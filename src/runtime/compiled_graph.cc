@@ -30,6 +30,7 @@ Val copied(const Val& v) {
 /// Everything that one run touches; held until it is done.
 struct RunState {
   CompiledPtr compiled;
+  const Executable* executable;  // of `compiled`: the graph or its prologue
   Executable::Frame frame;
   std::vector<Val> arguments;  // as the kernels see them: row-major
   std::vector<Val> outputs;    // of the part that runs; in a backward part also those that it reads. Null: not there
@@ -37,7 +38,7 @@ struct RunState {
 };
 
 void set_bases(RunState& s) {
-  const Executable& e = *s.compiled->executable;
+  const Executable& e = *s.executable;
   s.frame.bases.assign(e.base_count(), nullptr);
   if (s.arena) s.frame.bases[0] = s.arena->data;
   for (size_t i = 0; i < s.arguments.size(); ++i)
@@ -53,7 +54,7 @@ class RunTask final : public engine::Task {
       if (v) bytes += v->size() * size_of(v->dtype());
     if (state_.arena) bytes += state_.arena->size();
   }
-  void run() override { state_.compiled->executable->run(state_.frame, part_); }
+  void run() override { state_.executable->run(state_.frame, part_); }
 
  private:
   RunState state_;
@@ -66,7 +67,7 @@ bool is_small(const Executable& e, Executable::Part part) {
 
 /// Runs a part now, when it is small and everything is ready, else queues it.
 void start(RunState s, Executable::Part part) {
-  const Executable& e = *s.compiled->executable;
+  const Executable& e = *s.executable;
   bool backward = part == Executable::Part::backward;
   auto written = [&](size_t i) { return !backward && e.updates(i); };
   auto read_only = [&](size_t k) { return backward && static_cast<int>(k) < e.graph().forward_outputs; };
@@ -173,7 +174,7 @@ class GraphGradient final : public CustomGradient {
     const Executable& e = *state_.compiled->executable;
     const Graph& g = e.graph();
     check_versions(e);
-    RunState s{state_.compiled, state_.frame, state_.arguments, state_.outputs, state_.arena};
+    RunState s{state_.compiled, state_.executable, state_.frame, state_.arguments, state_.outputs, state_.arena};
     if (keep && s.arena) s.arena = copied(s.arena);
     for (size_t k = 0; k < g.head_grads.size(); ++k) {
       Val d = dy[k];
@@ -252,6 +253,65 @@ std::string signature(std::span<const Sig> sigs, bool training, const std::vecto
 
 }  // namespace
 
+/// Runs what depends on parameters alone, and keeps the results until a parameter is written or replaced.
+struct CompiledGraph::Prologue {
+  Prologue(Graph g, passes::MemoryPlan plan) : executable(std::move(g), std::move(plan)) {
+    const Graph& graph = executable.graph();
+    for (size_t i = 0; i < graph.arguments.size(); ++i) {
+      int32_t node = graph.arguments[i];
+      bool read = std::ranges::any_of(graph.nodes, [&](const GraphNode& n) {
+        return std::ranges::any_of(n.in, [&](Edge e) { return e.node == node; });
+      });
+      if (read) reads.push_back(i);
+    }
+  }
+
+  /// Appends the results for these arguments.
+  void add_values(const CompiledPtr& compiled, std::vector<Val>& arguments) {
+    std::lock_guard lock(mutex);
+    if (!is_current(arguments)) compute(compiled, arguments);
+    arguments.insert(arguments.end(), values.begin(), values.end());
+  }
+
+ private:
+  static bool same_array(const Val& a, const Val& b) {
+    bool plain = !a->has(kStrided) && !b->has(kStrided);
+    return a.get() == b.get() || (plain && a->root == b->root && a->data == b->data);
+  }
+  bool is_current(const std::vector<Val>& arguments) const {
+    if (seen.empty()) return false;
+    for (size_t k = 0; k < reads.size(); ++k) {
+      const Val& v = arguments[reads[k]];
+      // Memory of others may be written without notice.
+      if (!same_array(v, seen[k]) || v->root->version != versions[k] || v->root->release_data) return false;
+    }
+    return true;
+  }
+  void compute(const CompiledPtr& compiled, const std::vector<Val>& arguments) {
+    seen.clear();
+    RunState s{compiled, &executable, {}, arguments, {}, new_arena(executable)};
+    for (size_t i : reads)
+      if (arguments[i]->has(kStrided)) s.arguments[i] = copied(arguments[i]);
+    for (size_t k = 0; k < executable.graph().outputs.size(); ++k)
+      s.outputs.push_back(new_output(executable.graph().sig(executable.graph().outputs[k])));
+    set_bases(s);
+    std::vector<uint32_t> now;
+    for (size_t i : reads) now.push_back(arguments[i]->root->version);
+    values = s.outputs;
+    start(std::move(s), Executable::Part::all);
+    for (size_t i : reads) seen.push_back(arguments[i]);
+    versions = std::move(now);
+  }
+
+  Executable executable;
+  std::vector<size_t> reads;  // arguments
+  std::mutex mutex;
+  std::vector<Val> seen, values;
+  std::vector<uint32_t> versions;
+};
+CompiledGraph::Compiled::Compiled() = default;
+CompiledGraph::Compiled::~Compiled() = default;
+
 CompiledGraph::CompiledGraph(std::vector<SymbolRef> heads, std::vector<SymbolRef> effects,
                              std::vector<SymbolNodePtr> inputs, CompileOptions options)
     : heads_(std::move(heads)), effects_(std::move(effects)), inputs_(std::move(inputs)), options_(std::move(options)) {
@@ -280,14 +340,20 @@ CompiledPtr CompiledGraph::compile(std::span<const Sig> sigs, bool training, con
   for (size_t i = 0; i < inputs_.size(); ++i) {
     bool wanted = i < wants.size() && wants[i];
     gradients |= wanted;
-    arguments.push_back({inputs_[i].get(), sigs[i], wanted});
+    bool fixed = inputs_[i]->kind == SymbolNode::Kind::captured || (i < options_.fixed.size() && options_.fixed[i]);
+    arguments.push_back({inputs_[i].get(), sigs[i], wanted, fixed && !training});
   }
   Graph g = lower(heads_, effects_, arguments, {.training = training, .gradients = gradients});
   made->lower_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   g.keep = options_.keep;
   made->report.explain = explain;
-  passes::MemoryPlan plan =
-      passes::run_pipeline(g, {.without = options_.without, .memory = {.donate = options_.donate}}, &made->report);
+  Graph prologue;
+  passes::MemoryPlan plan = passes::run_pipeline(
+      g, {.without = options_.without, .memory = {.donate = options_.donate}}, &made->report, &prologue);
+  if (!prologue.nodes.empty()) {
+    passes::MemoryPlan its_plan = passes::plan_memory(prologue, {});
+    made->prologue = std::make_unique<Prologue>(std::move(prologue), std::move(its_plan));
+  }
   made->executable = std::make_unique<Executable>(std::move(g), std::move(plan));
   if (!place) ++compilations_;  // once more, to be explained, is no other signature
   return last_ = place = made;
@@ -345,10 +411,17 @@ std::vector<Val> CompiledGraph::call(std::span<const Val> arguments) {
   const Graph& g = e.graph();
   bool backward = !g.head_grads.empty();
   std::vector<Val> results;
-  if (!backward && run_small(e, arguments, results)) return results;
+  std::vector<Val> more;
+  std::span<const Val> all = arguments;
+  if (compiled->prologue) {
+    more.assign(arguments.begin(), arguments.end());
+    compiled->prologue->add_values(compiled, more);
+    all = more;
+  }
+  if (!backward && run_small(e, all, results)) return results;
 
-  Arguments prepared = prepare(e, arguments);
-  RunState s{compiled, {}, std::move(prepared.rows), {}, new_arena(e)};
+  Arguments prepared = prepare(e, all);
+  RunState s{compiled, &e, {}, std::move(prepared.rows), {}, new_arena(e)};
   if (g.random_keys) s.frame.key = next_random_keys(g.random_keys);
   auto outputs = static_cast<size_t>(g.forward_outputs);
   s.outputs.resize(g.outputs.size());

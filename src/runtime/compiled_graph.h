@@ -14,6 +14,7 @@ namespace twibil {
 struct CompileOptions {
   std::vector<std::string> without;  // passes that are left out
   std::vector<bool> donate;          // inputs whose memory the result may take
+  std::vector<bool> fixed = {};      // inputs that seldom change from call to call (parameters); captured ones are such
   double keep =
       1;  // the share of values for gradients that may be kept; the rest is computed again (passes/recompute.h)
 };
@@ -37,9 +38,13 @@ class CompiledGraph : public std::enable_shared_from_this<CompiledGraph> {
     bool training = false;
     std::vector<bool> wants;  // which inputs want a gradient
   };
+  struct Prologue;  // what depends on parameters alone, and its results
   struct Compiled {
+    Compiled();
+    ~Compiled();
     Signature signature;
     std::unique_ptr<const Executable> executable;
+    std::unique_ptr<Prologue> prologue;  // null: there is none
     passes::PipelineReport report;
     double lower_seconds = 0;
   };

@@ -3,8 +3,8 @@
 
 #include <chrono>
 
+#include "ir/compose_program.h"
 #include "kernels/copy.h"
-#include "kernels/tile.h"
 #include "passes/views.h"
 #include "runtime/launch.h"
 
@@ -15,12 +15,6 @@ using passes::Place;
 namespace {
 
 constexpr size_t kMostOperands = 64;  // of one step on the stack; joins of more arrays take a vector
-
-void add_params(const GraphNode& n, std::vector<Scalar>& to) {
-  Scalar params[kMaxParams];
-  int count = formula_params(*n.op, n.attrs.data(), params);
-  to.insert(to.end(), params, params + count);
-}
 
 double work_of(const Graph& g, const GraphNode& n) {
   if (n.kind == GraphNode::Kind::function) return 1e6;
@@ -39,6 +33,8 @@ double work_of(const Graph& g, const GraphNode& n) {
 
 Executable::Executable(Graph g, passes::MemoryPlan plan) : graph_(std::move(g)), plan_(std::move(plan)) {
   updated_.assign(graph_.arguments.size(), false);
+  for (const GraphNode& n : graph_.nodes)
+    if (n.kind == GraphNode::Kind::constant) wait_to_read(*n.value);
   std::vector<passes::View> views = passes::find_views(graph_);
   int forward = graph_.forward_nodes < 0 ? static_cast<int>(graph_.nodes.size()) : graph_.forward_nodes;
   for (size_t i = 0; i < graph_.nodes.size(); ++i) {
@@ -115,9 +111,8 @@ void Executable::add_step(int32_t node) {
       o.buffer.strides = plain ? nullptr : strides.data();
       operands_.push_back(o);
     }
-    s.first_param = static_cast<uint32_t>(params_.size());
-    add_params(n, params_);
-    s.params = static_cast<uint32_t>(params_.size()) - s.first_param;
+    s.program = static_cast<int32_t>(programs_.size());
+    prepare_program(n, s.first_in);
   } else {
     for (Edge e : n.in) operands_.push_back(operand_of(e));
   }
@@ -128,6 +123,17 @@ void Executable::add_step(int32_t node) {
   steps_.push_back(s);
 }
 
+void Executable::prepare_program(const GraphNode& n, uint32_t first_in) {
+  kernels::Operand in[kMaxInputs];
+  size_t count = operands_.size() - first_in;
+  for (size_t i = 0; i < count; ++i) {
+    const Buffer& b = operands_[first_in + i].buffer;
+    in[i] = {nullptr, b.strides, b.dtype};
+  }
+  programs_.emplace_back(*n.op->program, n.work, std::span<const kernels::Operand>(in, count), params_of(n),
+                         kernels::MutableOperand{nullptr, nullptr, n.out[0].dtype}, n.out[0].shape);
+}
+
 Buffer Executable::resolve(const Operand& o, const Frame& f) const {
   Buffer b = o.buffer;
   if (o.base >= 0) b.data = f.bases[static_cast<size_t>(o.base)] + o.offset;
@@ -135,15 +141,12 @@ Buffer Executable::resolve(const Operand& o, const Frame& f) const {
 }
 
 void Executable::run_pointwise(const Step& s, const Frame& f) const {
-  kernels::Operand in[kMaxInputs];
-  for (uint32_t i = 0; i < s.ins; ++i) {
-    const Operand& o = operands_[s.first_in + i];
-    in[i] = {o.base >= 0 ? f.bases[static_cast<size_t>(o.base)] + o.offset : o.buffer.data, o.buffer.strides,
-             o.buffer.dtype};
-  }
-  Buffer out = resolve(operands_[s.first_out], f);
-  kernels::run_program(*s.n->op->program, s.n->work, {in, s.ins}, {params_.data() + s.first_param, s.params},
-                       {out.data, out.strides, out.dtype}, out.shape());
+  auto data_of = [&](const Operand& o) {
+    return o.base >= 0 ? f.bases[static_cast<size_t>(o.base)] + o.offset : o.buffer.data;
+  };
+  const void* in[kMaxInputs];
+  for (uint32_t i = 0; i < s.ins; ++i) in[i] = data_of(operands_[s.first_in + i]);
+  programs_[static_cast<size_t>(s.program)].run({in, s.ins}, data_of(operands_[s.first_out]));
 }
 
 void Executable::run_kernel(const Step& s, const Frame& f) const {

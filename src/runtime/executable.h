@@ -6,6 +6,7 @@
 #include <deque>
 #include <memory>
 
+#include "kernels/tile.h"
 #include "passes/plan_memory.h"
 
 namespace twibil {
@@ -72,9 +73,10 @@ class Executable {
     int32_t node;
     const GraphNode* n;
     uint32_t first_in, ins, first_out, outs;
-    uint32_t params = 0, first_param = 0;
+    int32_t program = -1;  // of a pointwise operator: in programs_
   };
   void add_step(int32_t node);
+  void prepare_program(const GraphNode& n, uint32_t first_in);
   Operand operand_of(Edge e);
   Buffer resolve(const Operand& o, const Frame& f) const;
   void run_step(const Step& s, const Frame& f) const;
@@ -88,7 +90,7 @@ class Executable {
   int forward_steps_ = 0;
   std::vector<Operand> operands_;
   std::deque<std::array<int64_t, kMaxRank>> sizes_;  // what buffers point to
-  std::vector<Scalar> params_;
+  std::vector<kernels::PreparedProgram> programs_;
   std::vector<bool> updated_, read_backwards_;
   bool updates_any_ = false;
   double forward_work_ = 0, backward_work_ = 0;

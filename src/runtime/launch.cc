@@ -42,13 +42,15 @@ double work_of(const Launch& l) {
 }
 
 /// Whether the run needs the elements that input i had before. A view overwrites a part of its root only.
-bool reads(const Launch& l, const Value* x) {
-  return x && !x->has(kGhost) && !(l.op.overwrites && !x->has(kView) && std::ranges::find(l.out, x) != l.out.end());
+bool reads(const Launch& l, size_t i) {
+  const Value* x = l.in[i];
+  return x && !x->has(kGhost) && !l.op.shape_only(static_cast<int>(i)) &&
+         !(l.op.overwrites && !x->has(kView) && std::ranges::find(l.out, x) != l.out.end());
 }
 
 bool ready(const Launch& l) {
-  for (const Value* v : l.in)
-    if (reads(l, v) && !engine::ready_to_read(state_of(*v))) return false;
+  for (size_t i = 0; i < l.in.size(); ++i)
+    if (reads(l, i) && !engine::ready_to_read(state_of(*l.in[i]))) return false;
   for (const Value* v : l.out)  // a view writes a part of its root, which must be whole before
     if (v && !(v->has(kView) ? engine::idle(state_of(*v)) : engine::ready_to_write(state_of(*v)))) return false;
   return true;
@@ -105,8 +107,8 @@ class QueuedLaunch final : public engine::Task {
 
 void queue(const Launch& l) {
   std::vector<engine::Variable*> read, written;
-  for (Value* v : l.in)
-    if (reads(l, v)) read.push_back(make_state(*v));
+  for (size_t i = 0; i < l.in.size(); ++i)
+    if (reads(l, i)) read.push_back(make_state(*l.in[i]));
   for (Value* v : l.out) {
     if (!v) continue;
     written.push_back(make_state(*v));

@@ -25,8 +25,6 @@ struct Launch {
 
 /// Runs the kernel now. Inputs must be ready.
 void run_kernel(Launch& launch);
-/// Parameters of a formula: the operator's numeric attributes, in order. Returns how many.
-int formula_params(const OpDef& op, const void* attrs, Scalar* params);
 /// Puts the operator's name before a message of a part, or of a helper that does not know for whom it works.
 void name_error(const OpDef& op, Error& error);
 /// Runs it now when it is small and its inputs are ready, else queues it.

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "ir/apply.h"
+#include "ir/graph_tracer.h"
 #include "ir/modes.h"
 #include "ir/node.h"
 #include "ir/registry.h"
@@ -16,84 +17,32 @@ namespace twibil {
 
 namespace {
 
-/// Collects a typed graph.
-class GraphTracer final : public Tracer {
+/// Collects the typed graph of a symbol.
+class SymbolLowering final : public GraphTracer {
  public:
-  explicit GraphTracer(Graph& g) : graph_(g) {}
-
-  int32_t add_call(const OpDef& op, const void* attrs, std::span<const Edge> in, std::span<const Sig> out, DType work,
-                   bool training) override {
-    GraphNode n;
-    n.op = &op;
-    n.training = training;
-    n.work = work;
-    n.in.assign(in.begin(), in.end());
-    n.out.assign(out.begin(), out.end());
-    n.site = site;
-    n.name = name;
-    n.mirror = mirror;
-    if (op.attrs.size) {
-      const auto* from = static_cast<const std::byte*>(attrs ? attrs : op.attrs.defaults);
-      n.attrs.assign(from, from + op.attrs.size);
-    }
-    if (op.random) n.random = random_key();
-    return graph_.add(std::move(n));
-  }
-  int32_t add_function(std::shared_ptr<const GraphFunction> f, std::span<const Edge> in, std::span<const Sig> out,
-                       bool training) override {
-    GraphNode n;
-    n.kind = GraphNode::Kind::function;
-    n.function = std::move(f);
-    n.training = training;
-    n.in.assign(in.begin(), in.end());
-    n.out.assign(out.begin(), out.end());
-    n.site = site;
-    n.name = name;
-    return graph_.add(std::move(n));
-  }
-  Edge add_outside(Value& v) override {
-    GraphNode n;
-    n.kind = v.has(kGhost) ? GraphNode::Kind::shape : GraphNode::Kind::constant;
-    n.out = {v.sig()};
-    if (n.kind == GraphNode::Kind::constant) {
-      auto known = constants_.find(&v);
-      if (known != constants_.end()) return known->second;
-      n.value = Val::share(&v);
-    }
-    Edge e{graph_.add(std::move(n)), 0};
-    if (!v.has(kGhost)) constants_[&v] = e;
-    return e;
-  }
-  void written(Value& v, Edge e) override {
-    if (!v.has(kTraced)) constants_[&v] = e;
-  }
-  Val argument(const std::string& argument_name, const Sig& sig) {
+  using GraphTracer::GraphTracer;
+  Val argument(const std::string& argument_name, const Sig& sig, bool fixed = false) {
     GraphNode n;
     n.kind = GraphNode::Kind::argument;
     n.name = argument_name;
+    n.fixed = fixed;
     n.out = {sig};
     int32_t i = graph_.add(std::move(n));
     graph_.arguments.push_back(i);
     return Val::adopt(new_traced(*this, {i, 0}, sig, {}, true));
   }
-
-  std::string site, name;  // of the symbol's node that is lowered now
-  bool mirror = false;
   /// Random numbers belong to a node of the symbol: its gradient, which computes it again, draws the same ones.
   void enter(const SymbolNode* n) { owner_ = n, drawn_ = 0; }
-  const Graph& graph() const { return graph_; }
 
  private:
-  int32_t random_key() {
+  int32_t random_key() override {
     auto [place, fresh] = random_keys_.try_emplace({owner_, drawn_++}, graph_.random_keys);
     graph_.random_keys += fresh;
     return place->second;
   }
-  Graph& graph_;
   const SymbolNode* owner_ = nullptr;
   int drawn_ = 0;
   std::map<std::pair<const SymbolNode*, int>, int32_t> random_keys_;
-  std::unordered_map<const Value*, Edge> constants_;
 };
 
 bool is_recorded_float(const Val& v) { return v && v->node && is_floating(v->dtype()); }
@@ -109,7 +58,7 @@ bool is_marked_mirror(const SymbolNode& n) {
   return false;
 }
 
-GraphTracer* collector() { return dynamic_cast<GraphTracer*>(tracer); }
+SymbolLowering* collector() { return dynamic_cast<SymbolLowering*>(tracer); }
 
 /// The gradient rule's view of a node that cannot be computed again, as it updates arrays: its values stand in the
 /// symbol (dy..., x..., y...).
@@ -142,7 +91,7 @@ class GivenGrad final : public Grad {
 
 /// Outputs that users do not see, of a traced call that stayed one node.
 void add_hidden(const SymbolNode& n, std::vector<Val>& out) {
-  GraphTracer* c = collector();
+  SymbolLowering* c = collector();
   if (!c || n.outputs <= n.op->visible_outputs() || !out[0] || !out[0]->has(kTraced)) return;
   int32_t node = link_of(*out[0]).edge.node;
   const GraphNode& made = c->graph().at(node);
@@ -197,7 +146,7 @@ std::vector<Val> Interpreter::backward(const SymbolNode& n) {
     for (int i = 0; i < dx.size(); ++i) list[static_cast<size_t>(i)] = dx[i];
     return list;
   }
-  if (GraphTracer* c = collector()) c->enter(&f);
+  if (SymbolLowering* c = collector()) c->enter(&f);
   std::unordered_map<const SymbolNode*, Val> none;
   Interpreter inner(none);
   std::vector<Val> variables;
@@ -257,7 +206,7 @@ std::vector<Val> Interpreter::function(const SymbolNode& n) {
 
 std::vector<Val> Interpreter::run(std::span<const SymbolRef> heads) {
   for (SymbolNode* n : reachable(heads)) {
-    if (GraphTracer* c = collector()) {
+    if (SymbolLowering* c = collector()) {
       c->site = n->site;
       c->name = n->name;
       c->mirror = is_marked_mirror(*n);
@@ -299,14 +248,14 @@ std::vector<Val> Interpreter::run(std::span<const SymbolRef> heads) {
 Graph lower(std::span<const SymbolRef> heads, std::span<const SymbolRef> effects, std::span<const Argument> arguments,
             const LowerOptions& options) {
   Graph g;
-  GraphTracer made(g);
+  SymbolLowering made(g);
   TraceScope scope(&made);
   ModeScope mode(options.gradients, options.training);
   std::unordered_map<const SymbolNode*, Val> given;
   std::vector<Val> variables;
   std::vector<size_t> wanted;
   for (size_t i = 0; i < arguments.size(); ++i) {
-    Val v = made.argument(arguments[i].node->name, arguments[i].sig);
+    Val v = made.argument(arguments[i].node->name, arguments[i].sig, arguments[i].fixed);
     if (options.gradients && arguments[i].wants_gradient && is_floating(v->dtype())) {
       mark(*v);
       variables.push_back(v);

@@ -14,6 +14,7 @@ struct Argument {
   SymbolNode* node;
   Sig sig;
   bool wants_gradient = false;
+  bool fixed = false;  // an array that seldom changes from run to run (a parameter)
 };
 struct LowerOptions {
   bool training = false;

@@ -3,25 +3,13 @@
 #include <memory>
 #include <vector>
 
+#include "ir/compose_program.h"
 #include "kernels/copy.h"
 #include "kernels/tile.h"
 #include "memory/allocator.h"
 #include "runtime/launch.h"
 
 namespace twibil {
-
-int formula_params(const OpDef& op, const void* attrs, Scalar* params) {
-  int n = 0;
-  for (const Field& f : op.attrs.span()) {
-    if (n == op.program->param_count) break;
-    if (f.kind == AttrKind::scalar) params[n++] = attr_at<Scalar>(attrs, f);
-    else if (f.kind == AttrKind::real) params[n++] = Scalar(attr_at<double>(attrs, f));
-    else if (f.kind == AttrKind::integer) params[n++] = Scalar(attr_at<int64_t>(attrs, f));
-    else if (f.kind == AttrKind::maybe_scalar && attr_at<Maybe<Scalar>>(attrs, f))
-      params[n++] = *attr_at<Maybe<Scalar>>(attrs, f);
-  }
-  return n;
-}
 
 namespace {
 
@@ -127,7 +115,7 @@ void run_buffers(Launch& l) {
     }
     const Value& x = *l.in[i];
     DType to = l.op.same_dtype && l.out[0] && !is_updated(l.op, i) ? l.out[0]->dtype() : x.dtype();
-    bool as_it_is = to == x.dtype() && (l.op.strided || !x.has(kStrided));
+    bool as_it_is = l.op.shape_only(static_cast<int>(i)) || (to == x.dtype() && (l.op.strided || !x.has(kStrided)));
     new (&in[i]) Buffer(as_it_is ? buffer_of(x) : copied(x, to, scratch));
   }
   for (size_t k = 0; k < out.size(); ++k) {

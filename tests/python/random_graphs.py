@@ -17,6 +17,9 @@ import twibil as mx
 from twibil import _core, autograd
 
 MOST_ELEMENTS = 600
+# Where rows lie in memory another way, sums add up in another order; and a folded batch normalisation rounds elsewhere.
+# Graphs with these may differ in their last bits.
+LOOSE = {"sum", "mean", "prod", "norm", "var", "std", "cumsum", "softmax", "log_softmax", "batch_norm", "batch_norm_predict", "sum_to_like"}
 VARIABLE_SHAPES = ((), (4,), (3, 4), (3, 1), (1, 4), (2, 3, 4), (2, 1, 4), (1,), (4, 3), (2, 3, 4, 4))
 DTYPES = ("float32",) * 6 + ("float64", "float16", "bfloat16", "int32", "int64", "bool")
 POINTWISE = [op for op in OPERATORS if op["pointwise"]]
@@ -77,6 +80,7 @@ class RandomGraph:
         if self.rng.random() < 0.1:  # an argument is a result too
             self.outputs.append(("v", 0))
         del self._values, self._names
+        self._choose_captured()
 
     def _dtype(self):
         return self.dtypes[self.rng.integers(len(self.dtypes))]
@@ -165,8 +169,19 @@ class RandomGraph:
 
     # ---- running one ----
 
+    def _choose_captured(self):
+        """Variables that the traced function finds outside, as a layer its parameters: what follows from them alone is
+        computed once."""
+        updated = {n for s in self.steps for u in s.op["updates"] if (n := s.inputs[u[1]]) is not None}
+        self.captured = {}
+        if not self.training and not self.gradient:
+            for i, (v, d) in enumerate(self.variables):
+                if self.rng.random() < 0.4 and ("v", i) not in updated:
+                    self.captured[i] = array(v, d if d == "bfloat16" else None)
+
     def arrays(self):
-        made = [array(v, d if d == "bfloat16" else None) for v, d in self.variables]
+        made = [self.captured[i] if i in self.captured else array(v, d if d == "bfloat16" else None)
+                for i, (v, d) in enumerate(self.variables)]
         if self.gradient:
             for i, (a, (_, d)) in enumerate(zip(made, self.variables)):
                 if registry.is_float(d) and i % 4 != 3:
@@ -207,7 +222,7 @@ class RandomGraph:
         trace = _core.Trace()
         with autograd.pause(self.training):
             with trace:
-                inputs = [trace.input(f"x{i}", a) for i, a in enumerate(self.arrays())]
+                inputs = [self.captured[i] if i in self.captured else trace.input(f"x{i}", a) for i, a in enumerate(self.arrays())]
                 out = self.body(inputs)
             return trace.finish(out, tuple(without), ())
 
@@ -216,11 +231,14 @@ class RandomGraph:
         want = self.run(self.body)
         for without in ((), ("everything",), *((p,) for p in passes)):
             graph = self.compiled(without)
-            got = self.run(lambda v, g=graph: g.call(*v))
-            if got != want:
+            got = self.run(lambda v, g=graph: g.call(*(a for i, a in enumerate(v) if i not in self.captured)))
+            if got != want and not (self.loose() and close(got, want)):
                 at = next((i for i, (g, w) in enumerate(zip(got, want)) if g != w), None)
                 return f"seed {self.seed} without {without}: value {at} of {len(want)}: {describe(got, want, at)}"
         return None
+
+    def loose(self):
+        return any(s.op["name"] in LOOSE for s in self.steps)
 
     def __str__(self):
         lines = [f"x{i} = {d} {list(v.shape)}" for i, (v, d) in enumerate(self.variables)]
@@ -238,6 +256,25 @@ def bits(a):
     if values.dtype.kind == "f":
         values = np.where(np.isnan(values), np.nan, values).astype(values.dtype)
     return dtype, tuple(a.shape), values.tobytes()
+
+
+def values_of(packed):
+    dtype, shape, data = packed
+    return np.frombuffer(data, "float32" if dtype == "bfloat16" else dtype).reshape(shape)
+
+
+def close(got, want):
+    """The same but for last bits."""
+    for g, w in zip(got, want):
+        if g == w:
+            continue
+        if g[:2] != w[:2] or not registry.is_float(g[0]):
+            return False
+        a, b = values_of(g).astype("float64"), values_of(w).astype("float64")
+        scale = max(1.0, float(np.max(np.abs(np.where(np.isfinite(b), b, 0)), initial=0)))
+        if not np.allclose(a, b, rtol=1000 * registry.EPSILON[g[0]], atol=100 * scale * registry.EPSILON[g[0]], equal_nan=True):
+            return False
+    return len(got) == len(want)
 
 
 def describe(got, want, at):

@@ -4,8 +4,10 @@ of them run with `python tests/python/random_graphs.py 10000`)."""
 import numpy as np
 import pytest
 import random_graphs
-from random_graphs import RandomGraph, optional_passes
+from random_graphs import RandomGraph, bits, optional_passes
+from registry import BY_NAME, OPERATORS, array, call, sample_values
 
+import twibil as mx
 from twibil import _core
 
 
@@ -41,3 +43,23 @@ def test_graphs_have_gradients_updates_and_finite_numbers():
 def test_main_reports(capsys):
     assert random_graphs.main(3, 0) == 0
     assert "3 graphs" in capsys.readouterr().out
+
+
+def _operators_with_shape_only_inputs():
+    return [op["name"] for op in OPERATORS if op["shape_only"]]
+
+
+@pytest.mark.parametrize("name", _operators_with_shape_only_inputs())
+def test_inputs_declared_as_shape_only_are_not_read(name):
+    """Other elements in such an input change nothing."""
+    op = BY_NAME[name]
+    for sample in op["samples"]:
+        dtype = next(d for d in ("float32", "int64") if d in op["dtypes"])
+        values = sample_values(op, sample, dtype)
+        last = len(op["inputs"]) - 1
+        results = []
+        for fill in (0, 1):
+            arrays = [v if v is None or min(i, last) not in op["shape_only"] else np.full_like(v, fill) for i, v in enumerate(values)]
+            mx.random.seed(1)
+            results.append([bits(o) for o in call(op, [array(a) for a in arrays], sample["attrs"])])
+        assert results[0] == results[1]

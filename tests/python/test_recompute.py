@@ -5,6 +5,7 @@ import sys
 
 import numpy as onp
 import pytest
+from random_graphs import RandomGraph
 
 import twibil as mx
 from twibil import _core, autograd
@@ -60,6 +61,22 @@ def test_gradients_masks_and_states_are_the_same_bits(recompute):
     assert report["num_kernels"] > all_kept["num_kernels"]
 
 
+@pytest.mark.parametrize("first", [1000, 1040])
+def test_random_graphs(first):
+    more = 0
+    for graph in filter(lambda g: g.gradient, map(RandomGraph, range(first, first + 40))):
+        want = graph.run(graph.body)
+        kernels = []
+        for keep in (1, 0.4, 0):
+            compiled = graph.compiled()
+            compiled.keep(keep)
+            assert graph.run(lambda v, c=compiled: c.call(*v)) == want, (graph.seed, keep)
+            last = compiled.last_signature()
+            kernels.append(compiled.report(*last)["num_kernels"] if last else 0)
+        more += kernels[-1] > kernels[0]
+    assert more > 3
+
+
 def test_off_by_default():
     assert train(chain(3), None)[1]["num_kernels"] == train(chain(3), False)[1]["num_kernels"]
 
@@ -75,7 +92,7 @@ def test_marked_nodes_are_computed_again():
     plain = mx.np.sin(mx.np.tanh(mx.np.exp(x)))
     kernels = []
     for symbol in (marked, plain):
-        f = mx.sym.compile(symbol)
+        f = mx.sym.compile(symbol, without=("fuse_pointwise",))
         r = f._compiled.report([((64,), "float32")], True, [True])
         kernels.append([k[1] for k in r["kernels"]])
     assert kernels[0].count("exp") == 2 and kernels[1].count("exp") == 1

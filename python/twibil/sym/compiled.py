@@ -9,6 +9,9 @@ from ..base import did_you_mean
 from .symbol import Group, Symbol
 
 
+_ndarray = _core.ndarray
+
+
 def kept_share(recompute) -> float:
     """What `recompute` means: the share of the values for gradients that may be kept. None asks MXNet's variable
     MXNET_BACKWARD_DO_MIRROR, and means 1 without it. An error if it is neither a truth value nor from 0 to 1."""
@@ -45,9 +48,14 @@ class CompiledFunction:
     def __call__(self, *args, **kwargs):
         """Arrays, or what can become one, in the order of `names` or by name. Inside `autograd.record()` the result
         is on the tape."""
-        arrays = self._arguments(args, kwargs)
-        self._last = [(a.shape, a.dtype) for a in arrays]
-        out = self._compiled.call(*arrays)
+        if kwargs or len(args) != len(self.names):
+            args = self._arguments(args, kwargs)
+        else:
+            for a in args:
+                if type(a) is not _ndarray:
+                    args = self._arguments(args, kwargs)
+                    break
+        out = self._compiled.call(*args)
         return out[0] if self._single else out
 
     def _arguments(self, args, kwargs):
@@ -72,9 +80,10 @@ class CompiledFunction:
         return arrays
 
     def _report(self):
-        if self._last is None:
+        last = self._compiled.last_signature() or (self._last and (self._last, False, []))
+        if last is None:
             raise RuntimeError("the function was not called yet, so its shapes are not known; call it first")
-        return self._compiled.report(self._last, False, [])
+        return self._compiled.report(*last)
 
     def explain(self, html=None, measure=False, shapes=None, training=None, gradients=None):
         """What the compiler did, as an `Explanation`: print it, or look at its page. For the shapes of the last call, or

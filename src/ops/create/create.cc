@@ -136,7 +136,7 @@ TW_OP(full_like) = whole({
     .doc = "An array with the shape of a and one number in every element.",
     .names = {"np.full_like", "nd.full_like"},
     .attrs = schema<FullLikeAttrs>(kFullLikeFields),
-    .in = {{{.name = "a"}}},
+    .in = {{{.name = "a", .shape_only = true}}},
     .infer = infer_rule<FullLikeAttrs>([](auto& a, SigsIn in, SigsOut out) {
       out[0] = {in[0].shape, a.dtype.value_or(in[0].dtype)};
       check_number("full_like", a.fill_value, out[0].dtype);

@@ -26,7 +26,7 @@ TW_OP(zeros_like) = whole({
     .doc = "An array of zeros with the shape of x.",
     .names = {"np.zeros_like", "nd.zeros_like"},
     .attrs = schema<LikeAttrs>(kLikeFields),
-    .in = {{{.name = "x"}}},
+    .in = {{{.name = "x", .shape_only = true}}},
     .infer = infer_rule<LikeAttrs>([](auto& a, SigsIn in, SigsOut out) { infer_like(a, in, out); }),
     .types = kAll,
     .kernel = cpu_rule<LikeAttrs>([](auto&, Call& c) { fill_output(c, Scalar(0)); }),
@@ -41,7 +41,7 @@ TW_OP(ones_like) = whole({
     .doc = "An array of ones with the shape of x.",
     .names = {"np.ones_like", "nd.ones_like"},
     .attrs = schema<LikeAttrs>(kLikeFields),
-    .in = {{{.name = "x"}}},
+    .in = {{{.name = "x", .shape_only = true}}},
     .infer = infer_rule<LikeAttrs>([](auto& a, SigsIn in, SigsOut out) { infer_like(a, in, out); }),
     .types = kAll,
     .kernel = cpu_rule<LikeAttrs>([](auto&, Call& c) { fill_output(c, Scalar(1)); }),
@@ -67,6 +67,7 @@ TW_OP(cast) = whole({
     .strided = true,
     .grad = grad_rule<DTypeAttrs>([](auto&, const Grad& g) -> Vals { return {cast(g.dy(), g.x(0)->dtype())}; }),
     .role = Role::cast,
+    .keeps = true,
     .samples = {{{.in = {{{3, 4}}}, .attrs = "dtype=float64"},
                  {.in = {{{3, 4}}}, .attrs = "dtype=int32", .smooth = false}}},
 });
@@ -85,6 +86,7 @@ TW_OP(copy) = whole({
     .grad = grad_rule<NoAttrs>([](auto&, const Grad& g) -> Vals { return {g.dy()}; }),
     .inplace = {{{0, 0}}},
     .role = Role::copy,
+    .keeps = true,
     .samples = {{{.in = {{{3, 4}}}}}},
 });
 
@@ -111,7 +113,7 @@ TW_OP(assign) = whole({
 TW_OP(sum_to_like) = whole({
     .name = "sum_to_like",
     .doc = "Sums x over the axes along which `like` would be broadcast to it: the gradient of broadcasting.",
-    .in = {{{.name = "x"}, {.name = "like"}}},
+    .in = {{{.name = "x"}, {.name = "like", .shape_only = true}}},
     .infer = infer_rule<NoAttrs>([](auto&, SigsIn in, SigsOut out) {
       TW_CHECK(broadcasts_to(in[1].shape, in[0].shape), value, "sum_to_like: shape ", in[1].shape,
                " does not broadcast to ", in[0].shape);
@@ -124,6 +126,7 @@ TW_OP(sum_to_like) = whole({
       return {broadcast_like(g.dy(), g.x(0)), Val()};
     }),
     .role = Role::sum_to_like,
+    .keeps = true,
     .samples = {{{.in = {{{2, 3, 4}, {3, 1}}}}, {.in = {{{3, 4}, {4}}}}}},
 });
 
@@ -131,7 +134,7 @@ TW_OP(broadcast_like) = whole({
     .name = "broadcast_like",
     .doc = "Repeats x along axes of size one until it has the shape of `like`.",
     .names = {"npx.broadcast_like", "nd.broadcast_like"},
-    .in = {{{.name = "x"}, {.name = "like"}}},
+    .in = {{{.name = "x"}, {.name = "like", .shape_only = true}}},
     .infer = infer_rule<NoAttrs>([](auto&, SigsIn in, SigsOut out) {
       TW_CHECK(broadcasts_to(in[0].shape, in[1].shape), value, "broadcast_like: shape ", in[0].shape,
                " does not broadcast to ", in[1].shape);
@@ -144,6 +147,7 @@ TW_OP(broadcast_like) = whole({
       return {sum_to_like(g.dy(), g.x(0)), Val()};
     }),
     .role = Role::broadcast_like,
+    .keeps = true,
     .samples = {{{.in = {{{3, 1}, {2, 3, 4}}}}}},
 });
 

@@ -2,6 +2,7 @@
 // Anchors, targets and detections of single-shot detectors, with MXNet's semantics.
 #include <vector>
 
+#include "base/recycled.h"
 #include "kernels/detection.h"
 #include "ops/forms.h"
 #include "ops/strides.h"
@@ -43,12 +44,12 @@ void set_variances(const DoubleList& from, float* to, const char* who) {
   TW_CHECK(from.size() == 4, value, who, ": variances must be 4 numbers; got ", from.size());
   for (int i = 0; i < 4; ++i) to[i] = static_cast<float>(from[i]);
 }
-std::vector<float> floats(const DoubleList& list) { return {list.begin(), list.end()}; }
+Recycled<float> floats(const DoubleList& list) { return {list.begin(), list.end()}; }
 constexpr DTypeSet kSingle = bit_of(DType::float32);
 
 /// Boxes as float32, whatever float they come in.
 struct Singles {
-  std::vector<float> held;
+  Recycled<float> held;
   const float* data;
   explicit Singles(const Buffer& b) : data(b.as<float>()) {
     if (b.dtype == DType::float32) return;
@@ -86,7 +87,7 @@ TW_OP(multibox_prior) = whole({
     }),
     .types = kFloats,
     .kernel = cpu_rule<PriorAttrs>([](auto& a, Call& c) {
-      std::vector<float> sizes = floats(a.sizes), ratios = floats(a.ratios);
+      Recycled<float> sizes = floats(a.sizes), ratios = floats(a.ratios);
       kernels::MultiBoxPrior p{.sizes = sizes,
                                .ratios = ratios,
                                .clip = a.clip,

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "base/recycled.h"
 #include "kernels/index.h"
 #include "ops/forms.h"
 #include "ops/index/offsets.h"
@@ -134,7 +135,7 @@ TW_OP(advanced_index_grad) = whole({
     .name = "advanced_index_grad",
     .doc = "Zeros in the shape of `like`, with dy added where the index arrays lead.",
     .attrs = schema<AdvancedIndexAttrs>(kAdvancedFields),
-    .in = {{{.name = "dy"}, {.name = "like"}, {.name = "indices", .kind = SlotKind::variadic}}},
+    .in = {{{.name = "dy"}, {.name = "like", .shape_only = true}, {.name = "indices", .kind = SlotKind::variadic}}},
     .infer = infer_rule<AdvancedIndexAttrs>([](auto& a, SigsIn in, SigsOut out) {
       TW_CHECK(plan_of(a, in[1].shape, in, 2).result == in[0].shape, value, "advanced_index_grad: dy of shape ",
                in[0].shape, " does not fit");
@@ -171,7 +172,7 @@ TW_OP(advanced_put) = whole({
     .types = kAll,
     .kernel = cpu_rule<AdvancedIndexAttrs>([](auto& a, Call& c) {
       Places p = find_places(a, c.out[0], c.in.subspan(2));
-      std::vector<std::byte> cast(static_cast<size_t>(p.plan.result.size() * size_of(c.out[0].dtype)));
+      Recycled<std::byte> cast(static_cast<size_t>(p.plan.result.size() * size_of(c.out[0].dtype)));
       int64_t strides[kMaxRank];
       contiguous_strides(p.plan.result, strides);
       Buffer value{.data = cast.data(),

@@ -81,7 +81,7 @@ TW_OP(basic_index_grad) = whole({
     .name = "basic_index_grad",
     .doc = "Zeros in the shape of `like`, with dy where the key selects.",
     .attrs = schema<BasicIndexAttrs>(kBasicFields),
-    .in = {{{.name = "dy"}, {.name = "like"}}},
+    .in = {{{.name = "dy"}, {.name = "like", .shape_only = true}}},
     .infer = infer_rule<BasicIndexAttrs>([](auto& a, SigsIn in, SigsOut out) {
       Shape part = index_layout(a, row_major(in[1].shape)).shape;
       TW_CHECK(in[0].shape == part, value, "basic_index_grad: dy must have the selected shape ", part, "; got ",

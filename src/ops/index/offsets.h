@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/recycled.h"
+
 namespace twibil::ops {
 
 class Offsets {
@@ -20,7 +22,7 @@ class Offsets {
   static constexpr int64_t kFew = 16;
   int64_t count_ = 0;
   int64_t few_[kFew];
-  std::vector<int64_t> many_;
+  Recycled<int64_t> many_;
 };
 
 }  // namespace twibil::ops

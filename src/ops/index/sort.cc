@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "base/recycled.h"
 #include "kernels/copy.h"
 #include "ops/forms.h"
 #include "ops/strides.h"
@@ -91,7 +92,7 @@ TW_OP(sort) = whole({
 inline constexpr Field kAlongFields[] = {TW_ATTR(AlongAxisAttrs, axis, "Axis that the indices walk.")};
 static void move_along(const AlongAxisAttrs& a, const Buffer& x, const Buffer& index, const Buffer& y, bool back) {
   Along from(x, a.axis, "take_along_axis"), to(index, a.axis, "take_along_axis");
-  std::vector<int64_t> places(static_cast<size_t>(index.size));
+  Recycled<int64_t> places(static_cast<size_t>(index.size));
   kernels::convert_row(index.dtype, DType::int64, index.data, places.data(), index.size);
   dispatch(x.dtype, [&]<class T>() {
     for (int64_t o = 0; o < to.outer; ++o)
@@ -138,7 +139,7 @@ TW_OP(take_along_axis_grad) = whole({
     .name = "take_along_axis_grad",
     .doc = "dy added where the indices point along one axis, in the shape of `like`.",
     .attrs = schema<AlongAxisAttrs>(kAlongFields),
-    .in = {{{.name = "dy"}, {.name = "like"}, {.name = "indices"}}},
+    .in = {{{.name = "dy"}, {.name = "like", .shape_only = true}, {.name = "indices"}}},
     .infer = infer_rule<AlongAxisAttrs>([](auto& a, SigsIn in, SigsOut out) {
       check_along(a, in[1], in[2]);
       TW_CHECK(in[0].shape == in[2].shape, value, "take_along_axis_grad: dy and indices must have one shape; got ",
@@ -230,8 +231,8 @@ TW_OP(unique) = whole({
     .kernel = cpu_rule<NoAttrs>([](auto&, Call& c) {
       const Buffer& x = c.in[0];
       size_t n = static_cast<size_t>(x.size);
-      std::vector<std::byte> values(n * static_cast<size_t>(size_of(x.dtype)));
-      std::vector<int64_t> first(n), counts(n);
+      Recycled<std::byte> values(n * static_cast<size_t>(size_of(x.dtype)));
+      Recycled<int64_t> first(n), counts(n);
       std::byte* inverse = c.allocate(2, Shape(x.shape()));
       int64_t distinct = kernels::unique(x.dtype, x.size, x.data, values.data(), first.data(),
                                          reinterpret_cast<int64_t*>(inverse), counts.data());

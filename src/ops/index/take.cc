@@ -3,6 +3,7 @@
 #include <cstring>
 #include <vector>
 
+#include "base/recycled.h"
 #include "kernels/index.h"
 #include "ops/forms.h"
 #include "ops/index/offsets.h"
@@ -131,7 +132,7 @@ TW_OP(take_grad) = whole({
     .name = "take_grad",
     .doc = "The gradient of take: dy added where indices point, in the shape of `like`.",
     .attrs = schema<TakeAttrs>(kTakeFields),
-    .in = {{{.name = "dy"}, {.name = "like"}, {.name = "indices"}}},
+    .in = {{{.name = "dy"}, {.name = "like", .shape_only = true}, {.name = "indices"}}},
     .infer = infer_rule<TakeAttrs>([](auto& a, SigsIn in, SigsOut out) {
       TW_CHECK(take_shape(a, in[1].shape, in[2].shape) == in[0].shape, value, "take_grad: dy of shape ", in[0].shape,
                " does not fit");
@@ -212,7 +213,7 @@ TW_OP(pick_grad) = whole({
     .name = "pick_grad",
     .doc = "The gradient of pick, in the shape of `like`.",
     .attrs = schema<PickAttrs>(kPickFields),
-    .in = {{{.name = "dy"}, {.name = "like"}, {.name = "index"}}},
+    .in = {{{.name = "dy"}, {.name = "like", .shape_only = true}, {.name = "index"}}},
     .infer = infer_rule<PickAttrs>([](auto& a, SigsIn in, SigsOut out) {
       check_pick(a, in[1], in[2]);
       TW_CHECK(in[0].shape == picked(a, in[1].shape, a.keepdims), value, "pick_grad: dy of shape ", in[0].shape,
@@ -242,7 +243,7 @@ struct NdPlan {
     positions = Shape(indices.shape().subspan(1));
     Strides own(x), si(indices);
     offsets.resize(positions.size());
-    std::vector<kernels::IndexTerm> terms;
+    Recycled<kernels::IndexTerm> terms;
     for (int k = 0; k < depth; ++k)
       terms.push_back({indices.dtype,
                        indices.data + k * si.items[0] * size_of(indices.dtype),
@@ -290,7 +291,7 @@ TW_OP(gather_nd) = whole({
 TW_OP(gather_nd_grad) = whole({
     .name = "gather_nd_grad",
     .doc = "The gradient of gather_nd, in the shape of `like`.",
-    .in = {{{.name = "dy"}, {.name = "like"}, {.name = "indices"}}},
+    .in = {{{.name = "dy"}, {.name = "like", .shape_only = true}, {.name = "indices"}}},
     .infer = infer_rule<NoAttrs>([](auto&, SigsIn in, SigsOut out) {
       TW_CHECK(gathered(in[1].shape, in[2]) == in[0].shape, value, "gather_nd_grad: dy of shape ", in[0].shape,
                " does not fit");

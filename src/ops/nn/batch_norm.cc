@@ -3,6 +3,7 @@
 #include <cmath>
 #include <vector>
 
+#include "base/recycled.h"
 #include "kernels/normalize.h"
 #include "ops/forms.h"
 #include "ops/strides.h"
@@ -34,7 +35,7 @@ DType statistics_dtype(DType t) { return t == DType::float64 ? DType::float64 : 
 
 /// A vector of channels in the dtype of the statistics; absent ones stay null.
 struct Vector {
-  std::vector<std::byte> bytes;
+  Recycled<std::byte> bytes;
   const void* data = nullptr;
   Vector(const Buffer& b, DType t) {
     if (!b.present()) return;
@@ -209,6 +210,10 @@ TW_OP(batch_norm_predict) = whole({
     .needs = X0 | X1 | Y1 | Y2,
     .grad = grad_rule<BatchNormAttrs>([](auto& a, const Grad& g) -> Vals { return gradients_of(a, g, true); }),
     .inplace = {{{0, 0}}},
+    .affine = affine_rule<BatchNormAttrs>([](auto& a, std::span<const Val> in) -> Affine {
+      Val inverse = Val(1.0) / sqrt(in[4] + a.eps), scale = a.fix_gamma ? inverse : in[1] * inverse;
+      return {scale, in[2] - in[3] * scale, normalize_axis(a.axis, in[0]->rank(), "batch_norm")};
+    }),
     .samples = {{{.in = {{{4, 3, 2, 2},
                           SampleInput({3}, Domain::positive),
                           SampleInput({3}),

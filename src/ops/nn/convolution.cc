@@ -183,6 +183,11 @@ TW_OP(convolution) = whole({
       return kernels::convolution_algorithm(c.out[0].dtype,
                                             shape_of(a, c.in[0].shape(), c.in[1].shape(), c.out[0].shape()), false);
     }),
+    .absorb = absorb_rule<ConvolutionAttrs>([](auto& a, std::span<Val> in, const Affine& f) {
+      if (f.axis != 1) return false;
+      absorb_channels(in, f, a.no_bias);
+      return true;
+    }),
     .samples =
         {{{.in = {{{2, 3, 5, 6}, {4, 3, 3, 3}, SampleInput({4})}}, .attrs = "kernel=(3, 3), pad=(1, 1), num_filter=4"},
           {.in = {{{2, 4, 7}, {6, 2, 3}}}, .attrs = "kernel=(3,), stride=(2,), dilate=(2,), num_group=2, no_bias=True"},
@@ -194,7 +199,7 @@ TW_OP(convolution_data) = whole({
     .name = "convolution_data",
     .doc = "The gradient of a convolution by its data, in the shape of `like`.",
     .attrs = schema<ConvolutionAttrs>(kConvolutionFields),
-    .in = {{{.name = "dy"}, {.name = "weight"}, {.name = "like"}}},
+    .in = {{{.name = "dy"}, {.name = "weight"}, {.name = "like", .shape_only = true}}},
     .infer = infer_rule<ConvolutionAttrs>([](auto& a, SigsIn in, SigsOut out) {
       check_result(a, in[2].shape, in[1].shape, in[0].shape, "convolution_data");
       out[0] = {in[2].shape, in[0].dtype};
@@ -228,7 +233,7 @@ TW_OP(convolution_weight) = whole({
     .name = "convolution_weight",
     .doc = "The gradient of a convolution by its weight, in the shape of `like`.",
     .attrs = schema<ConvolutionAttrs>(kConvolutionFields),
-    .in = {{{.name = "data"}, {.name = "dy"}, {.name = "like"}}},
+    .in = {{{.name = "data"}, {.name = "dy"}, {.name = "like", .shape_only = true}}},
     .infer = infer_rule<ConvolutionAttrs>([](auto& a, SigsIn in, SigsOut out) {
       check_result(a, in[0].shape, in[2].shape, in[1].shape, "convolution_weight");
       out[0] = {in[2].shape, in[0].dtype};

@@ -2,6 +2,7 @@
 // Dropout, and embeddings.
 #include <vector>
 
+#include "base/recycled.h"
 #include "ir/modes.h"
 #include "kernels/index.h"
 #include "kernels/random.h"
@@ -48,7 +49,7 @@ TW_OP(dropout_mask) = whole({
     .name = "dropout_mask",
     .doc = "1 / (1 - p) with probability 1 - p, else 0, in the shape of `like`.",
     .attrs = schema<DropoutAttrs>(kDropoutFields),
-    .in = {{{.name = "like"}}},
+    .in = {{{.name = "like", .shape_only = true}}},
     .infer = infer_rule<DropoutAttrs>([](auto& a, SigsIn in, SigsOut out) {
       Shape shape = in[0].shape;
       for (int64_t axis : a.axes) shape[normalize_axis(axis, shape.rank(), "dropout")] = 1;
@@ -80,9 +81,9 @@ inline constexpr Field kEmbeddingFields[] = {
 };
 
 /// Offsets of the rows that `indices` name in a table; an index error names the first bad one.
-static std::vector<int64_t> row_offsets(const Buffer& indices, const Buffer& table) {
+static Recycled<int64_t> row_offsets(const Buffer& indices, const Buffer& table) {
   int64_t rows = table.dim(0), width = table.dim(1);
-  std::vector<int64_t> offsets(static_cast<size_t>(indices.size));
+  Recycled<int64_t> offsets(static_cast<size_t>(indices.size));
   Strides strides(indices);
   kernels::IndexTerm term{indices.dtype, indices.data, strides, rows, width};
   if (kernels::BadIndex bad = kernels::index_offsets({&term, 1}, indices.shape(), offsets.data()))
@@ -107,7 +108,7 @@ TW_OP(embedding) = whole({
     }),
     .types = kAll,
     .kernel = cpu_rule<EmbeddingAttrs>([](auto&, Call& c) {
-      std::vector<int64_t> offsets = row_offsets(c.in[0], c.in[1]);
+      Recycled<int64_t> offsets = row_offsets(c.in[0], c.in[1]);
       int64_t width = c.in[1].dim(1), one = 1;
       kernels::gather(c.in[1].dtype, c.in[0].size, offsets.data(), {&width, 1}, c.in[1].data, {&one, 1}, c.out[0].data,
                       width, {&one, 1});
@@ -123,7 +124,7 @@ TW_OP(embedding_grad) = whole({
     .name = "embedding_grad",
     .doc = "The gradient of embedding by its weight: dy added row by row, in the shape of `like`.",
     .attrs = schema<EmbeddingAttrs>(kEmbeddingFields),
-    .in = {{{.name = "data"}, {.name = "dy"}, {.name = "like"}}},
+    .in = {{{.name = "data"}, {.name = "dy"}, {.name = "like", .shape_only = true}}},
     .infer = infer_rule<EmbeddingAttrs>([](auto&, SigsIn in, SigsOut out) {
       TW_CHECK(in[2].rank() == 2, value, "embedding_grad: like must have two dimensions; got ", in[2].shape);
       Shape rows = in[0].shape;
@@ -134,7 +135,7 @@ TW_OP(embedding_grad) = whole({
     .types = kAll,
     .kernel = cpu_rule<EmbeddingAttrs>([](auto&, Call& c) {
       kernels::fill(c.out[0].dtype, c.out[0].shape(), c.out[0].data, Strides(c.out[0]), Scalar(0));
-      std::vector<int64_t> offsets = row_offsets(c.in[0], c.out[0]);
+      Recycled<int64_t> offsets = row_offsets(c.in[0], c.out[0]);
       int64_t width = c.out[0].dim(1), one = 1;
       kernels::scatter_add(c.out[0].dtype, c.in[0].size, offsets.data(), {&width, 1}, c.in[1].data, width, {&one, 1},
                            c.out[0].data, {&one, 1});

@@ -74,6 +74,11 @@ TW_OP(fully_connected) = whole({
       return kernels::matmul_algorithm(
           c.out[0].dtype, kernels::row_major(rows_of(a, c.in[0].shape()), c.in[1].dim(0), c.in[1].dim(1), false, true));
     }),
+    .absorb = absorb_rule<FullyConnectedAttrs>([](auto& a, std::span<Val> in, const Affine& f) {
+      if (f.axis != (a.flatten ? 1 : in[0]->rank() - 1)) return false;
+      absorb_channels(in, f, a.no_bias);
+      return true;
+    }),
     .samples = {{{.in = {{{3, 4}, {5, 4}, SampleInput({5})}}},
                  {.in = {{{2, 3, 4}, {5, 12}, SampleInput({5})}}},
                  {.in = {{{2, 3, 4}, {5, 4}}}, .attrs = "flatten=False, no_bias=True"}}},

@@ -2,6 +2,7 @@
 // Layer normalisation along one axis: a fused operator on the last axis, a composition on others.
 #include <vector>
 
+#include "base/recycled.h"
 #include "kernels/normalize.h"
 #include "ops/forms.h"
 #include "ops/strides.h"
@@ -84,7 +85,7 @@ TW_OP(layer_norm_last) = whole({
     .kernel = cpu_rule<LayerNormLastAttrs>([](auto& a, Call& c) {
       int64_t n = c.in[0].dim(c.in[0].rank - 1), rows = c.out[1].size;
       DType t = c.out[1].dtype;
-      std::vector<std::byte> gamma(static_cast<size_t>(n * size_of(t))), beta(gamma.size());
+      Recycled<std::byte> gamma(static_cast<size_t>(n * size_of(t))), beta(gamma.size());
       kernels::convert_row(c.in[1].dtype, t, c.in[1].data, gamma.data(), n);
       kernels::convert_row(c.in[2].dtype, t, c.in[2].data, beta.data(), n);
       kernels::layer_norm(c.in[0].dtype, rows, n, a.eps, gamma.data(), beta.data(), c.in[0].data, c.out[0].data,
@@ -124,7 +125,7 @@ TW_OP(layer_norm_grad) = whole({
     .kernel = cpu_rule<NoAttrs>([](auto&, Call& c) {
       int64_t n = c.in[2].size, rows = c.in[3].size;
       DType t = c.in[3].dtype;
-      std::vector<std::byte> gamma(static_cast<size_t>(n * size_of(t)));
+      Recycled<std::byte> gamma(static_cast<size_t>(n * size_of(t)));
       kernels::convert_row(c.in[2].dtype, t, c.in[2].data, gamma.data(), n);
       kernels::layer_norm_backward(c.in[1].dtype, rows, n, gamma.data(), c.in[3].data, c.in[4].data, c.in[1].data,
                                    c.in[0].data, c.out[0].data, c.out[1].data, c.out[2].data);

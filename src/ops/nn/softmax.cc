@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "base/recycled.h"
 #include "ops/forms.h"
 #include "ops/strides.h"
 
@@ -48,7 +49,7 @@ void run_softmax(const SoftmaxAttrs& a, Call& c, bool log, const char* who) {
   const Buffer& y = c.out[0];
   copy_buffer(c.in[0], y);  // in the result's dtype
   Around around(y, a.axis, who);
-  std::vector<int64_t> lengths;
+  Recycled<int64_t> lengths;
   kernels::SoftmaxMask mask;
   if (c.in[1].present()) {
     lengths.resize(static_cast<size_t>(c.in[1].size));
@@ -178,7 +179,7 @@ static void run_masked(const MaskedAttrs& a, Call& c, bool log, const char* who)
   const Buffer& y = c.out[0];
   copy_buffer(c.in[0], y);
   Around around(y, a.axis, who);
-  std::vector<uint8_t> mask(static_cast<size_t>(y.size));  // broadcast to the data
+  Recycled<uint8_t> mask(static_cast<size_t>(y.size));  // broadcast to the data
   int64_t strides[kMaxRank];
   contiguous_strides(y.shape(), strides);
   kernels::convert(c.in[1].dtype, DType::bool_, y.shape(), c.in[1].data, Strides(c.in[1], y.shape()), mask.data(),

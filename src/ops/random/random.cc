@@ -5,6 +5,7 @@
 #include <limits>
 #include <vector>
 
+#include "base/recycled.h"
 #include "ops/forms.h"
 #include "ops/strides.h"
 
@@ -240,7 +241,7 @@ TW_OP(random_categorical) = whole({
     .types = kReals,
     .kernel = cpu_rule<CategoricalAttrs>([](auto& a, Call& c) {
       int64_t k = c.in[0].dim(c.in[0].rank - 1);
-      std::vector<double> weights(static_cast<size_t>(c.in[0].size));
+      Recycled<double> weights(static_cast<size_t>(c.in[0].size));
       kernels::convert_row(c.in[0].dtype, DType::float64, c.in[0].data, weights.data(), c.in[0].size);
       for (double w : weights) TW_CHECK(w >= 0, value, "random_categorical: weights must not be negative; got ", w);
       for (int64_t row = 0; row < c.in[0].size / k; ++row) {
@@ -276,7 +277,7 @@ TW_OP(random_multinomial) = whole({
     }),
     .types = kReals,
     .kernel = cpu_rule<MultinomialAttrs>([](auto& a, Call& c) {
-      std::vector<double> p(static_cast<size_t>(c.in[0].size));
+      Recycled<double> p(static_cast<size_t>(c.in[0].size));
       kernels::convert_row(c.in[0].dtype, DType::float64, c.in[0].data, p.data(), c.in[0].size);
       double sum = 0;
       for (double v : p) {

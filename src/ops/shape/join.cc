@@ -142,7 +142,7 @@ TW_OP(concatenate_part) = whole({
     .name = "concatenate_part",
     .doc = "The part of dy that array number `index` of a join had, in its shape.",
     .attrs = schema<PartAttrs>(kPartFields),
-    .in = {{{.name = "dy"}, {.name = "like", .kind = SlotKind::variadic}}},
+    .in = {{{.name = "dy"}, {.name = "like", .kind = SlotKind::variadic, .shape_only = true}}},
     .infer = infer_rule<PartAttrs>([](auto& a, SigsIn in, SigsOut out) {
       TW_CHECK(a.index >= 0 && a.index < static_cast<int64_t>(in.size()) - 1, value, "concatenate_part: index ",
                a.index, " is out of range");

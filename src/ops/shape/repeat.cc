@@ -2,6 +2,7 @@
 // Repeating, reversing and padding.
 #include <vector>
 
+#include "base/recycled.h"
 #include "kernels/copy.h"
 #include "ops/forms.h"
 #include "ops/strides.h"
@@ -210,7 +211,7 @@ TW_OP(pad_grad) = whole({
     .name = "pad_grad",
     .doc = "The gradient of pad: adds every padded element back to where it came from.",
     .attrs = schema<PadAttrs>(kPadFields),
-    .in = {{{.name = "dy"}, {.name = "like"}}},
+    .in = {{{.name = "dy"}, {.name = "like", .shape_only = true}}},
     .infer = infer_rule<PadAttrs>([](auto& a, SigsIn in, SigsOut out) {
       TW_CHECK(padded(a, in[1].shape) == in[0].shape, value, "pad_grad: dy of shape ", in[0].shape, " does not fit");
       out[0] = {in[1].shape, in[0].dtype};
@@ -218,10 +219,10 @@ TW_OP(pad_grad) = whole({
     .types = kAll,
     .kernel = cpu_rule<PadAttrs>([](auto& a, Call& c) {
       Buffer x = c.in[0];
-      std::vector<std::byte> held, next;
+      Recycled<std::byte> held, next;
       Shape shape(x.shape());
       for (int axis = 0; axis < x.rank; ++axis) {
-        std::vector<int64_t> map(static_cast<size_t>(shape[axis]));
+        Recycled<int64_t> map(static_cast<size_t>(shape[axis]));
         kernels::pad_map(static_cast<kernels::PadMode>(static_cast<int>(a.mode)), c.out[0].dim(axis), a.before[axis],
                          a.after[axis], map.data());
         Shape smaller = shape;

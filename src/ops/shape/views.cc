@@ -152,7 +152,7 @@ TW_OP(reshape_like) = whole({
     .name = "reshape_like",
     .doc = "The elements of x in the shape of `like`.",
     .names = {"npx.reshape_like", "nd.reshape_like"},
-    .in = {{{.name = "x"}, {.name = "like"}}},
+    .in = {{{.name = "x"}, {.name = "like", .shape_only = true}}},
     .infer = infer_rule<NoAttrs>([](auto&, SigsIn in, SigsOut out) {
       TW_CHECK(in[0].shape.size() == in[1].shape.size(), value, "reshape_like: shapes ", in[0].shape, " and ",
                in[1].shape, " differ in their number of elements");
@@ -169,6 +169,7 @@ TW_OP(reshape_like) = whole({
     .grad = grad_rule<NoAttrs>([](auto&, const Grad& g) -> Vals {
       return {reshape_like(g.dy(), g.x(0)), Val()};
     }),
+    .keeps = true,
     .samples = {{{.in = {{{2, 6}, {3, 4}}}}}},
 });
 

@@ -13,10 +13,10 @@ namespace twibil {
 inline SymbolRef call(const char* op_name, std::vector<SymbolRef> in,
                       std::initializer_list<std::pair<const char*, const char*>> attrs = {}) {
   const OpDef& op = require_op(op_name);
-  alignas(16) std::byte bytes[1024] = {};
-  if (op.attrs.size) std::memcpy(bytes, op.attrs.defaults, op.attrs.size);
-  for (auto [name, value] : attrs) parse_attr(*find_field(op.attrs, name), bytes, value);
-  return {make_call(op, bytes, std::move(in)), 0};
+  AttrBytes bytes(op.attrs.size);
+  if (op.attrs.size) std::memcpy(bytes.data(), op.attrs.defaults, op.attrs.size);
+  for (auto [name, value] : attrs) parse_attr(*find_field(op.attrs, name), bytes.data(), value);
+  return {make_call(op, bytes.data(), std::move(in)), 0};
 }
 
 /// Variables, and a graph of what is made of them.
