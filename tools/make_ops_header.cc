@@ -190,7 +190,7 @@ std::string function(const OpDef& op, bool optional_arrays, const std::string& o
   if (!options.empty()) l.parameter(text("const ", options, "& options = {}"));
   for (const Field& f : op.attrs.span())
     if (!f.required) attribute(f, text("options.", identifier(f.name)));
-  bool one = op.visible_outputs() == 1;
+  bool one = op.visible_outputs() == 1 && !op.count;
   std::string inputs = variadic.empty()   ? text("std::vector<Array>{", l.inputs, "}")
                        : l.inputs.empty() ? variadic
                                           : text("detail::joined(", variadic, ", ", l.inputs, ")");

@@ -4,6 +4,17 @@
 
 namespace twibil::python {
 
+// A list in which None stands for an open end.
+static IntList with_open_ends(PyObject* o, const Purpose& what) {
+  if (!PyTuple_Check(o) && !PyList_Check(o)) return o == Py_None ? IntList{kNoInteger} : to_int_list(o, what);
+  IntList list;
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(o); ++i) {
+    PyObject* item = PySequence_Fast_GET_ITEM(o, i);
+    list.push_back(item == Py_None ? kNoInteger : to_int(item, what));
+  }
+  return list;
+}
+
 namespace {
 
 [[noreturn]] void wrong(const Field& f, const char* op, const char* expected, PyObject* got) {
@@ -87,6 +98,10 @@ void store(const Field& f, void* attrs, PyObject* o, const char* op) {
     case AttrKind::scalar: attr_at<Scalar>(attrs, f) = scalar(o, f, op); return;
     case AttrKind::int_list:
       if (none) wrong(f, op, "an integer or a tuple of integers", o);
+      if (f.open_ends) {
+        attr_at<IntList>(attrs, f) = with_open_ends(o, Purpose(op, f));
+        return;
+      }
       return read_int_list(o, Purpose(op, f), attr_at<IntList>(attrs, f));
     case AttrKind::real_list: attr_at<DoubleList>(attrs, f) = double_list(o, f, op); return;
     case AttrKind::text: return set_text(f, attrs, o, op);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "convert.h"
+#include "ir/apply.h"
 #include "ir/registry.h"
 #include "runtime/fast_path.h"
 #include "symbol.h"
@@ -24,6 +25,8 @@ struct Function {
   std::vector<PyObject*>* keywords;  // interned: inputs, then attributes
   uint64_t required;                 // bit k: attribute k has no default
   Py_ssize_t arrays_only;            // this many arrays (1 or 2) and nothing else are a call; 0: of another kind
+  bool symbolic;                     // of mx.sym: makes a symbol in any case
+  bool graph_form;                   // with the words of graph files: of mx.sym, not of mx.sym.np
 };
 
 const char* short_name(const char* name) {
@@ -225,6 +228,7 @@ class Arguments {
   }
   void set_out(PyObject* o) {
     if (o == Py_None) return;
+    TW_CHECK(!op_.count, type, op_.name, ": takes no argument out");
     std::fill(outs_, outs_ + op_.visible_outputs(), nullptr);
     if (is_array(o)) {
       outs_[0] = value_of(o);
@@ -268,6 +272,7 @@ PyObject* call_function(PyObject* self, PyObject* const* args, size_t flags, PyO
   const Function& f = *reinterpret_cast<Function*>(self);
   Py_ssize_t n = PyVectorcall_NARGS(flags);
   return guarded([&] {
+    if (f.symbolic) return call_symbolically(*f.op, short_name(f.name), args, n, names, f.graph_form);
     if (!names && n && n == f.arrays_only && Py_IS_TYPE(args[0], &ArrayType)) {  // nothing to sort
       Value* in[2] = {value_of(args[0]), nullptr};
       if (n == 1) {
@@ -389,6 +394,8 @@ PyObject* make_function(const OpDef& op, const char* name) {
   f->keywords = new std::vector<PyObject*>;
   for (int i = 0; i < op.inputs(); ++i) f->keywords->push_back(interned(op.in[i].name));
   for (const Field& field : op.attrs.span()) f->keywords->push_back(interned(field.name));
+  f->symbolic = std::string_view(name).starts_with("sym.");
+  f->graph_form = f->symbolic && !std::string_view(name).starts_with("sym.np");
   f->required = 0;
   for (int k = 0; k < op.attrs.count; ++k) f->required |= uint64_t{op.attrs.fields[k].required} << k;
   f->arrays_only = f->required || op.variadic() || op.inputs() > 2 ? 0 : op.inputs();
@@ -396,11 +403,16 @@ PyObject* make_function(const OpDef& op, const char* name) {
 }
 
 PyObject* call_op(const OpDef& op, const void* attrs, std::span<Value* const> in, Value* const* given) {
-  Value* out[6];
-  invoke(op, attrs, in, out, given);
-  if (op.visible_outputs() == 1) return wrap(out[0]);
-  Ref list(checked(PyList_New(op.visible_outputs())));
-  for (int k = 0; k < op.visible_outputs(); ++k) PyList_SET_ITEM(list.get(), k, wrap(out[k]));
+  if (op.visible_outputs() == 1 && !op.count) {
+    Value* y[6];
+    invoke(op, attrs, in, y, given);
+    return wrap(y[0]);
+  }
+  OutputPointers out(op, attrs);
+  invoke(op, attrs, in, out.data(), given);
+  if (op.count && out.count() == 1) return wrap(out[0]);
+  Ref list(checked(PyList_New(out.count())));
+  for (int k = 0; k < out.count(); ++k) PyList_SET_ITEM(list.get(), k, wrap(out[k]));
   return list.leak();
 }
 

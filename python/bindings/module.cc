@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The compiled module: array type, one function per public name of every operator, and what is not an operator.
 #include <cstring>
+#include <set>
 
 #include "autograd.h"
 #include "convert.h"
@@ -9,6 +10,7 @@
 #include "function.h"
 #include "indexing.h"
 #include "ir/apply.h"
+#include "ir/graph_form.h"
 #include "ir/registry.h"
 #include "memory/allocator.h"
 #include "operators.h"
@@ -36,9 +38,35 @@ PyObject* make_array(PyObject*, PyObject* args, PyObject* keywords) {
   });
 }
 
+/// Functions that make symbols: "sym" has the names of graph files, "sym.contrib" those that begin with _contrib_,
+/// "sym.np" the public names in "np".
+PyObject* symbolic_functions(std::string_view space) {
+  static std::set<std::string> kept;  // functions point to their names
+  Ref dict(checked(PyDict_New()));
+  auto put = [&](const OpDef& op, std::string_view name) {
+    if (name.empty() || name.find('.') != std::string_view::npos) return;
+    const std::string& whole = *kept.insert(text(space, ".", name)).first;
+    Ref f(make_function(op, whole.c_str()));
+    checked(PyDict_SetItemString(dict.get(), whole.c_str() + space.size() + 1, f.get()));
+  };
+  std::string_view inner = space.substr(std::min<size_t>(space.size(), 4));
+  if (inner.starts_with("np")) {
+    std::string prefix = text(inner, ".");
+    for (const OpDef* op : registry())
+      for (const char* name : op->names)
+        if (name && std::string_view(name).starts_with(prefix)) put(*op, std::string_view(name).substr(prefix.size()));
+  } else {
+    std::string prefix = inner.empty() ? "" : text("_", inner, "_");
+    for (std::string_view name : graph_op_names())
+      if (name.starts_with(prefix)) put(*find_graph_op(name), name.substr(prefix.size()));
+  }
+  return dict.leak();
+}
+
 /// {"sum": function, ...} of the public names that start with "np." and so on.
 PyObject* functions_of(PyObject*, PyObject* space) {
   return guarded([&] {
+    if (utf8(space) == "sym" || utf8(space).starts_with("sym.")) return symbolic_functions(utf8(space));
     std::string prefix = text(utf8(space), ".");
     Ref dict(checked(PyDict_New()));
     for (const OpDef* op : registry())

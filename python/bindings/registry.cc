@@ -8,6 +8,7 @@
 
 #include "convert.h"
 #include "function.h"
+#include "ir/apply.h"
 #include "ir/modes.h"
 #include "ir/registry.h"
 
@@ -134,7 +135,8 @@ PyObject* describe(const OpDef& op) {
   for (Flag f : {Flag{"random", op.random}, Flag{"trains", op.trains}, Flag{"data_dependent", op.data_dependent},
                  Flag{"creates", op.creates}, Flag{"has_grad", op.grad || op.auto_grad || (op.expand && !op.no_grad)},
                  Flag{"auto_grad", op.auto_grad}, Flag{"pointwise", op.pointwise()}, Flag{"view", op.view != nullptr},
-                 Flag{"expands", op.expand != nullptr}, Flag{"variadic", op.variadic()}, Flag{"strided", op.strided}})
+                 Flag{"expands", op.expand != nullptr}, Flag{"counts", op.count != nullptr},
+                 Flag{"variadic", op.variadic()}, Flag{"strided", op.strided}})
     put(d.get(), f.name, PyBool_FromLong(f.value));
   return d.leak();
 }
@@ -207,10 +209,11 @@ PyObject* call_operator(PyObject*, PyObject* args, PyObject* keywords) {
       in.push_back(held.back().get());
     }
     ModeScope scope(modes.recording, training != 0);
-    Value* out[6] = {};
-    invoke(op, op.attrs.size ? attrs : nullptr, in, out);
+    const void* bytes = op.attrs.size ? attrs : nullptr;
+    OutputPointers out(op, bytes);
+    invoke(op, bytes, in, out.data());
     Ref list = new_list();
-    for (int k = 0; k < op.visible_outputs(); ++k) append(list.get(), wrap(out[k]));
+    for (int k = 0; k < out.count(); ++k) append(list.get(), wrap(out[k]));
     return list.leak();
   });
 }

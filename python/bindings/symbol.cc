@@ -7,9 +7,11 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "api/io/symbol_json.h"
 #include "compiled.h"
 #include "convert.h"
 #include "function.h"
+#include "io_arguments.h"
 #include "ir/registry.h"
 #include "runtime/launch.h"
 #include "runtime/lower.h"
@@ -119,8 +121,33 @@ PyObject* symbol_call(PyObject*, PyObject* args) {
     for (Py_ssize_t at = 0; PyDict_Next(marks, &at, &key, &value);)
       n->marks[std::string(utf8(key))] = std::string(utf8(value));
     std::vector<SymbolRef> heads;
-    for (int k = 0; k < op.visible_outputs(); ++k) heads.push_back({n, k});
+    for (int k = 0; k < n->visible_outputs(); ++k) heads.push_back({n, k});
     return wrap_symbol(std::move(heads));
+  });
+}
+/// parse_symbol(text, source), read_symbol(path): the symbol in a graph file.
+PyObject* parse_symbol_text(PyObject*, PyObject* args) {
+  PyObject* json;
+  const char* source = "<text>";
+  if (!PyArg_ParseTuple(args, "O|s", &json, &source)) return nullptr;
+  return guarded([&] {
+    if (PyBytes_Check(json))
+      return wrap_symbol(
+          io::parse_symbol({PyBytes_AS_STRING(json), static_cast<size_t>(PyBytes_GET_SIZE(json))}, source));
+    TW_CHECK(PyUnicode_Check(json), type, "load_json: text is needed; got ", Py_TYPE(json)->tp_name);
+    return wrap_symbol(io::parse_symbol(utf8(json), source));
+  });
+}
+PyObject* read_symbol_file(PyObject*, PyObject* path) {
+  return guarded([&] { return wrap_symbol(io::read_symbol(to_path(path))); });
+}
+PyObject* symbol_text(PyObject* o, PyObject*) {
+  return guarded([&] { return string(io::format_symbol(heads_of(o))); });
+}
+PyObject* write_symbol_file(PyObject* o, PyObject* path) {
+  return guarded([&] {
+    io::write_symbol(to_path(path), heads_of(o));
+    Py_RETURN_NONE;
   });
 }
 PyObject* set_symbol_class(PyObject*, PyObject* type) {
@@ -255,6 +282,25 @@ PyObject* own_marks(PyObject* o, PyObject*) {
 PyObject* own_attrs(PyObject* o, PyObject*) {
   return guarded([&] { return attrs_of(*heads_of(o)[0].node, true); });
 }
+/// Attributes in the words of graph files, with what users attached: [(node name, {key: text})] of all nodes.
+PyObject* attribute_dict(const SymbolNode& n) {
+  Ref dict(checked(PyDict_New()));
+  for (auto& [key, value] : io::graph_attributes(n)) put(dict.get(), key.c_str(), string(value));
+  return dict.leak();
+}
+PyObject* own_attributes(PyObject* o, PyObject*) {
+  return guarded([&] { return attribute_dict(*heads_of(o)[0].node); });
+}
+PyObject* all_attributes(PyObject* o, PyObject*) {
+  return guarded([&] {
+    Ref list = new_list();
+    for (SymbolNode* n : nodes_of(o)) {
+      Ref attributes(attribute_dict(*n));
+      append(list.get(), Py_BuildValue("(sO)", n->name.c_str(), attributes.get()));
+    }
+    return list.leak();
+  });
+}
 /// A copy of the graph in which variables are replaced: {name: symbol}.
 PyObject* replace_variables(PyObject* o, PyObject* by) {
   return guarded([&] {
@@ -312,6 +358,13 @@ PyObject* infer(PyObject* o, PyObject* args) {
   return guarded([&] {
     std::unordered_map<const SymbolNode*, Sig> known;
     std::vector<SymbolNode*> variables = variables_of(heads_of(o));
+    // A dtype alone is a hint, for as long as this call lasts.
+    struct Restore {
+      std::vector<std::pair<SymbolNode*, DType>> before;
+      ~Restore() {
+        for (auto& [node, dtype] : before) node->hint.dtype = dtype;
+      }
+    } hints;
     for (SymbolNode* v : variables) {
       PyObject* it = PyDict_GetItemString(given, v->name.c_str());
       Sig s;
@@ -320,6 +373,7 @@ PyObject* infer(PyObject* o, PyObject* args) {
         if (!shape || !dtype) throw PythonError{};
         s.dtype = dtype != Py_None ? to_dtype(dtype) : v->hint.dtype != kUnknownDType ? v->hint.dtype : DType::float32;
         if (shape == Py_None) {
+          hints.before.emplace_back(v, v->hint.dtype);
           v->hint.dtype = s.dtype;
           continue;
         }
@@ -353,8 +407,12 @@ PyMethodDef symbol_methods[] = {
     {"_rename", rename, METH_O, nullptr},
     {"_marks", own_marks, METH_NOARGS, nullptr},
     {"_attrs", own_attrs, METH_NOARGS, nullptr},
+    {"_attributes", own_attributes, METH_NOARGS, nullptr},
+    {"_all_attributes", all_attributes, METH_NOARGS, nullptr},
     {"_replace", replace_variables, METH_O, nullptr},
     {"_gradient", gradient_of, METH_VARARGS, nullptr},
+    {"_tojson", symbol_text, METH_NOARGS, nullptr},
+    {"_save", write_symbol_file, METH_O, nullptr},
     {"_infer", infer, METH_VARARGS, nullptr},
     {},
 };
@@ -365,6 +423,9 @@ PyMethodDef functions[] = {
     {"group", group, METH_O, "One symbol with the outputs of many."},
     {"symbol_call", symbol_call, METH_VARARGS,
      "symbol_call(operator, inputs, attributes, name, marks): a symbol for one call."},
+    {"parse_symbol", parse_symbol_text, METH_VARARGS,
+     "parse_symbol(text, source='<text>'): the symbol in a graph file."},
+    {"read_symbol", read_symbol_file, METH_O, "read_symbol(path): the symbol in a file."},
     {"set_symbol_class", set_symbol_class, METH_O, "Python's class of symbols."},
     {},
 };

@@ -19,7 +19,9 @@ PyObject* wrap_symbol(std::vector<SymbolRef> heads);
 SymbolRef to_symbol(PyObject* o, const char* op, const char* argument);
 /// Calls an operator on symbols with the arguments of a Python call. Parameters that are not given become variables
 /// called after the node ("conv0_weight").
-PyObject* call_symbolically(const OpDef& op, const char* name, PyObject* const* args, Py_ssize_t n, PyObject* names);
+/// `graph_form`: with the words and defaults of MXNet's graphs, as mx.sym has them.
+PyObject* call_symbolically(const OpDef& op, const char* name, PyObject* const* args, Py_ssize_t n, PyObject* names,
+                            bool graph_form = false);
 
 void add_symbol(PyObject* module);
 

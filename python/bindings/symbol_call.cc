@@ -2,7 +2,10 @@
 // Calls of operators on symbols. Not a fast path: a graph is built once.
 #include <cstring>
 
+#include "api/io/stored_value.h"
+#include "api/io/symbol_json.h"
 #include "convert.h"
+#include "ir/graph_form.h"
 #include "ir/registry.h"
 #include "symbol.h"
 
@@ -12,8 +15,10 @@ namespace {
 
 class SymbolArguments {
  public:
-  explicit SymbolArguments(const OpDef& op, const char* called) : op_(op), called_(called), attrs_(op.attrs.size) {
+  SymbolArguments(const OpDef& op, const char* called, bool graph_form)
+      : op_(op), called_(called), graph_form_(graph_form), attrs_(op.attrs.size) {
     if (op.attrs.size) std::memcpy(attrs_.data(), op.attrs.defaults, op.attrs.size);
+    if (graph_form) attrs_ = graph_defaults(op);
     if (!op.variadic()) in_.resize(static_cast<size_t>(op.inputs()));
     given_.resize(in_.size());
   }
@@ -62,12 +67,19 @@ class SymbolArguments {
       if (op_.in[static_cast<size_t>(k)].kind == SlotKind::variadic) return spread(value);
       return set_input(static_cast<size_t>(k), value);
     }
-    if (const Field* f = find_field(op_.attrs, key)) return set_field(*f, value);
+    const Field* f = graph_form_ ? find_graph_field(op_, key) : find_field(op_.attrs, key);
+    if (f) return set_field(*f, value);
+    for (int k = 0; graph_form_ && k < op_.inputs(); ++k)
+      if (key == graph_input(op_, static_cast<size_t>(k))) return set_input(static_cast<size_t>(k), value);
     if (!op_.variadic() && op_.inputs() > 0 && !given_[0] &&
         (key == "data" || key == "x" || key == "a" || key == "lhs"))
       return set_input(0, value);
     if (op_.inputs() > 1 && !op_.variadic() && !given_[1] && key == "rhs") return set_input(1, value);
-    if (key == "ctx" || key == "device" || key == "num_args") return;
+    if (std::string hidden = io::hidden_attribute(key); !hidden.empty() || key.starts_with("__")) {
+      marks_[hidden.empty() ? std::string(key) : hidden] = std::string(utf8(Ref(checked(PyObject_Str(value))).get()));
+      return;
+    }
+    if (key == "ctx" || key == "device" || io::is_without_effect(key)) return;
     std::vector<std::string_view> known;
     for (int k = 0; k < op_.inputs(); ++k) known.push_back(op_.in[static_cast<size_t>(k)].name);
     for (const Field& f : op_.attrs.span()) known.push_back(f.name);
@@ -77,37 +89,69 @@ class SymbolArguments {
   PyObject* make() {
     for (const Field& f : op_.attrs.span())
       TW_CHECK(!f.required || is_set(f), type, op_.name, ": argument ", f.name, " is missing. ", f.doc);
-    SymbolNodePtr n = make_call(op_, attrs_.data(), {}, named());
+    Ref names(checked(PyImport_ImportModule("twibil.sym.names")));
+    add_scope_marks(names.get());
+    SymbolNodePtr n = make_call(op_, attrs_.data(), {}, named(names.get()));
     for (size_t k = 0; k < in_.size(); ++k) {
       if (in_[k] || given_.size() <= k || given_[k]) continue;
       const Slot& s = op_.in[k];
-      if (s.kind == SlotKind::optional && !wants_parameter(k)) continue;
-      SymbolNodePtr v = make_variable(text(n->name, "_", s.name));
-      v->marks = marks_;
+      if (s.kind == SlotKind::optional && !wants_input(op_, attrs_, k)) continue;
+      SymbolNodePtr v = make_variable(text(n->name, "_", graph_input(op_, k)));
+      for (auto& [key, value] : marks_)
+        if (key.starts_with("__")) v->marks[key] = value;
       in_[k] = {v, 0};
     }
     TW_CHECK(!op_.variadic() || !in_.empty(), type, op_.name, ": argument ", slot(0), " is missing");
     while (!in_.empty() && !in_.back()) in_.pop_back();
+    if (n->op->scalar_form && in_.size() == 2) use_scalar_form(*n);
     n->sequence = SymbolNode::next_sequence();  // after the variables that it reads
     n->in = std::move(in_);
     n->marks = std::move(marks_);
     std::vector<SymbolRef> heads;
-    for (int k = 0; k < op_.visible_outputs(); ++k) heads.push_back({n, k});
+    for (int k = 0; k < n->visible_outputs(); ++k) heads.push_back({n, k});
     return wrap_symbol(std::move(heads));
   }
 
  private:
   const char* slot(size_t k) const { return op_.in[std::min(k, static_cast<size_t>(op_.inputs() - 1))].name; }
-  std::string named() const {
-    if (!name_.empty()) return name_;
-    Ref module(checked(PyImport_ImportModule("twibil.sym.names")));
-    Ref result(checked(PyObject_CallMethod(module.get(), "next_name", "s", called_)));
+  /// The name that the user gave, or the next number, with what scopes put before it. A call of an operator and a
+  /// number is named after the operator that it becomes.
+  std::string named(PyObject* module) const {
+    const OpDef* form = in_.size() == 2 ? scalar_form() : nullptr;
+    std::string hint = form && graph_form_ ? scalar_hint(*form) : called_;
+    Ref result(
+        checked(PyObject_CallMethod(module, "next_name", "sz", hint.c_str(), name_.empty() ? nullptr : name_.c_str())));
     return std::string(utf8(result.get()));
   }
-  /// Optional parameters exist unless an attribute says no: a bias without no_bias=True.
-  bool wants_parameter(size_t k) const {
-    const Field* f = find_field(op_.attrs, text("no_", op_.in[k].name));
-    return f && f->kind == AttrKind::boolean && !attr_at<bool>(attrs_.data(), *f);
+  static std::string scalar_hint(const OpDef& form) {
+    std::string hint;
+    for (char c : graph_name(form))
+      if (c != '_' || hint.empty()) hint += c;
+    return hint;
+  }
+  static bool is_number(const SymbolRef& r) {
+    return r && r.node->kind == SymbolNode::Kind::constant && r.node->value->has(kWeak);
+  }
+  /// The operator with a number as its attribute that this call is; null: it is none.
+  const OpDef* scalar_form() const {
+    if (!graph_form_ || is_number(in_[0]) == is_number(in_[1])) return nullptr;
+    return is_number(in_[0]) ? op_.reversed_scalar_form : op_.scalar_form;
+  }
+  void use_scalar_form(SymbolNode& n) {
+    const OpDef* form = scalar_form();
+    if (!form) return;
+    bool first = is_number(in_[0]);
+    n.op = form;
+    n.attrs = graph_defaults(*form);
+    attr_at<Scalar>(n.attrs.data(), *find_field(form->attrs, "scalar")) =
+        io::read_number(*in_[first ? 0 : 1].node->value);
+    in_ = {in_[first ? 1 : 0]};
+  }
+  void add_scope_marks(PyObject* module) {
+    Ref all(checked(PyObject_CallMethod(module, "current_attributes", nullptr)));
+    PyObject *key, *value;
+    for (Py_ssize_t at = 0; PyDict_Next(all.get(), &at, &key, &value);)
+      marks_.emplace(std::string(utf8(key)), std::string(utf8(value)));
   }
   void set_input(size_t k, PyObject* o) {
     TW_CHECK(!given_[k], type, op_.name, ": argument ", slot(k), " is given twice");
@@ -137,12 +181,14 @@ class SymbolArguments {
     PyObject *key, *value;
     for (Py_ssize_t at = 0; PyDict_Next(dict, &at, &key, &value);) {
       TW_CHECK(PyUnicode_Check(key) && PyUnicode_Check(value), type, op_.name, ": attr must hold strings");
-      marks_[std::string(utf8(key))] = std::string(utf8(value));
+      std::string hidden = io::hidden_attribute(utf8(key));
+      marks_[hidden.empty() ? std::string(utf8(key)) : hidden] = std::string(utf8(value));
     }
   }
 
   const OpDef& op_;
   const char* called_;
+  bool graph_form_;  // called by the name that graph files use, with their words and defaults
   AttrBytes attrs_;
   std::vector<SymbolRef> in_;
   std::vector<bool> given_;
@@ -153,8 +199,9 @@ class SymbolArguments {
 
 }  // namespace
 
-PyObject* call_symbolically(const OpDef& op, const char* name, PyObject* const* args, Py_ssize_t n, PyObject* names) {
-  SymbolArguments a(op, name);
+PyObject* call_symbolically(const OpDef& op, const char* name, PyObject* const* args, Py_ssize_t n, PyObject* names,
+                            bool graph_form) {
+  SymbolArguments a(op, name, graph_form);
   a.positional(args, n);
   for (Py_ssize_t i = 0; names && i < PyTuple_GET_SIZE(names); ++i)
     a.keyword(utf8(PyTuple_GET_ITEM(names, i)), args[n + i]);

@@ -23,9 +23,9 @@ DType default_dtype(const Scalar& s) {
   return !s.is_real() && default_float() == DType::float64 ? DType::int64 : default_float();
 }
 
-static Vals collect(const OpDef& op, Value** out) {
+static Vals collect(int count, Value** out) {
   Vals result;
-  for (int k = 0; k < op.visible_outputs(); ++k) result.push_back(Val::adopt(out[k]));
+  for (int k = 0; k < count; ++k) result.push_back(Val::adopt(out[k]));
   return result;
 }
 
@@ -35,9 +35,9 @@ Vals apply_all(const OpDef& op, const void* attrs, std::span<const Val> in) {
   Value** values = few;
   if (in.size() > 8) many.resize(in.size()), values = many.data();
   for (size_t i = 0; i < in.size(); ++i) values[i] = in[i].get();
-  Value* out[6] = {};
-  apply_hook(op, attrs, {values, in.size()}, out);
-  return collect(op, out);
+  OutputPointers out(op, attrs);
+  apply_hook(op, attrs, {values, in.size()}, out.data());
+  return collect(out.count(), out.data());
 }
 
 Val apply(const OpDef& op, const void* attrs, std::initializer_list<Val> in) {

@@ -1,12 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls an operator on values: the runtime runs it at once, or a trace records it. Gradients are written with this.
 #pragma once
+#include <vector>
+
 #include "ir/op.h"
 
 namespace twibil {
 
 using ApplyFunction = void (*)(const OpDef& op, const void* attrs, std::span<Value* const> in, Value** out);
 extern ApplyFunction apply_hook;  // installed by the runtime
+
+/// Room for the outputs of one call, null at first.
+class OutputPointers {
+ public:
+  OutputPointers(const OpDef& op, const void* attrs) : count_(op.visible_outputs(attrs)) {
+    if (count_ > kFew) more_.resize(static_cast<size_t>(count_));
+  }
+  Value** data() { return more_.empty() ? few_ : more_.data(); }
+  Value* operator[](int k) { return data()[k]; }
+  int count() const { return count_; }
+
+ private:
+  static constexpr int kFew = 6;
+  int count_;
+  Value* few_[kFew] = {};
+  std::vector<Value*> more_;
+};
 
 /// All visible outputs of `op`. Missing trailing optional inputs may be left out.
 Vals apply_all(const OpDef& op, const void* attrs, std::span<const Val> in);

@@ -26,6 +26,12 @@ struct Reader {
     rest.remove_prefix(1);
     return true;
   }
+  bool take_none() {
+    skip_blanks();
+    if (!rest.starts_with("None")) return false;
+    rest.remove_prefix(4);
+    return true;
+  }
   void finish(const char* expected) {
     skip_blanks();
     if (!rest.empty()) fail(expected);
@@ -51,7 +57,8 @@ struct Reader {
     }
     while (!take(close)) {
       if (out.size() == List::capacity) fail("a shorter list");
-      out.push_back(number<T>(expected));
+      if (field.open_ends && take_none()) out.push_back(static_cast<T>(kNoInteger));
+      else out.push_back(number<T>(expected));
       if (!take(',')) {
         if (!take(close)) fail(expected);
         break;
@@ -85,7 +92,8 @@ template <class T> std::string print_list(const T& list) {
   std::string s = "(";
   for (int i = 0; i < list.size(); ++i) {
     if (i) s += ", ";
-    append_part(s, list[i]);
+    if (std::is_same_v<T, IntList> && static_cast<int64_t>(list[i]) == kNoInteger) s += "None";
+    else append_part(s, list[i]);
   }
   return s + (list.size() == 1 ? ",)" : ")");
 }

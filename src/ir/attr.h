@@ -39,6 +39,7 @@ template <class T, int N> struct FixedList {
   static constexpr int capacity = N;
 };
 using IntList = FixedList<int64_t, 16>;
+inline constexpr int64_t kNoInteger = INT64_MIN;  // "None" within a list of integers
 using DoubleList = FixedList<double, 32>;
 
 /// A value or None. Trivially copyable, unlike what std::optional promises for all of its uses.
@@ -114,6 +115,7 @@ struct Field {
   bool required = false;          // has no default: the caller must give it
   bool keyword_only = false;      // not accepted by position
   const char* renames = nullptr;  // other spellings, separated by blanks ("dim num_args")
+  bool open_ends = false;         // a list may hold None (kNoInteger)
 };
 /// A field of struct A: TW_ATTR(SoftmaxAttrs, axis, "Axis that sums to one.", .required = true)
 #define TW_ATTR(A, member, text, ...)                                                                        \

@@ -158,6 +158,14 @@ enum class Role : uint8_t {
   broadcast_like
 };
 enum class Fusion : uint8_t { none, reduce_last, matrix };
+/// How MXNet's graph files spell calls of an operator, where its public names do not say it; ir/graph_form.h reads it.
+struct GraphForm {
+  const char* names = nullptr;   // separated by blanks; files get the first
+  const char* attrs = nullptr;   // "axis:dim=1 mode=clip": own attribute, the files' word for it, and their default
+  const char* inputs = nullptr;  // what files call the inputs, of which variables get their names ("bn0_moving_mean")
+  const char* wanted = nullptr;  // "gamma:act_type=prelu": optional inputs that a call needs where an attribute says so
+};
+using CountFunction = int (*)(const void* attrs);
 struct Pair {  // output shares or updates input
   int8_t output = -1, input = -1;
 };
@@ -203,10 +211,14 @@ struct OpDef {
   const char* name = nullptr;              // C++ and graph name
   const char* doc = nullptr;               // one sentence, present tense; more lines may follow
   std::array<const char*, 10> names = {};  // public names: "np.sum", "npx.relu", "ndarray.sum" (a method), "nd.sum"
+  GraphForm graph = {};
+  const OpDef* scalar_form = nullptr;           // the operator for (x, number), with the attribute `scalar`
+  const OpDef* reversed_scalar_form = nullptr;  // for (number, x)
   AttrSchema attrs = {};
   std::array<Slot, 14> in = {};
   std::array<const char*, 6> out = {};
-  int8_t visible = 0;  // outputs that users see; 0: all
+  int8_t visible = 0;             // outputs that users see; 0: all
+  CountFunction count = nullptr;  // of composed operators: how many outputs, where attributes decide it
   // pointwise operators: the formula gives shape, kernel, and with auto_grad the gradient
   const Program* program = nullptr;
   Rule rule = Rule::same;
@@ -250,6 +262,10 @@ struct OpDef {
   constexpr int inputs() const { return input_count; }
   constexpr int outputs() const { return output_count; }
   constexpr int visible_outputs() const { return visible ? visible : outputs(); }
+  /// Of a call with these attributes (null: the defaults).
+  int visible_outputs(const void* given) const {
+    return count ? count(given ? given : attrs.defaults) : visible_outputs();
+  }
   constexpr bool variadic() const { return inputs() && in[inputs() - 1].kind == SlotKind::variadic; }
   constexpr bool pointwise() const { return program != nullptr; }
   constexpr const Slot& slot(int i) const { return in[i < inputs() ? i : inputs() - 1]; }
@@ -276,6 +292,7 @@ constexpr OpDef whole(OpDef d) {
   };
   need(d.name && d.doc, "an operator needs a name and a doc");
   d = counted(d);
+  need(!d.count || d.expand, "only composed operators may have a number of outputs that varies");
   if (d.expand) return d;
   need(d.program || d.view || (d.infer && d.kernel),
        "an operator needs a formula, a view, infer and kernel, or an expansion");
@@ -321,6 +338,9 @@ template <class A, Captureless F> constexpr AffineFunction affine_rule(F) {
 }
 template <class A, Captureless F> constexpr AbsorbFunction absorb_rule(F) {
   return [](void* a, std::span<Val> in, const Affine& f) -> bool { return F{}(*static_cast<A*>(a), in, f); };
+}
+template <class A, Captureless F> constexpr CountFunction count_rule(F) {
+  return [](const void* a) -> int { return F{}(*static_cast<const A*>(a)); };
 }
 struct NoAttrs {};
 

@@ -73,7 +73,7 @@ SymbolNodePtr make_call(const OpDef& op, const void* attrs, std::vector<SymbolRe
   n->kind = SymbolNode::Kind::call;
   n->op = &op;
   n->in = std::move(in);
-  n->outputs = op.outputs();
+  n->outputs = op.count ? op.count(attrs ? attrs : op.attrs.defaults) : op.outputs();
   if (op.attrs.size) {
     const auto* from = static_cast<const std::byte*>(attrs ? attrs : op.attrs.defaults);
     n->attrs.assign(from, from + op.attrs.size);

@@ -62,7 +62,7 @@ struct SymbolNode {
   SymbolNode(const SymbolNode&) = default;
   ~SymbolNode();
   bool is_input() const { return kind == Kind::variable || kind == Kind::captured; }
-  int visible_outputs() const { return kind == Kind::call ? op->visible_outputs() : outputs; }
+  int visible_outputs() const { return kind == Kind::call && !op->count ? op->visible_outputs() : outputs; }
   const char* op_name() const;
   static uint64_t next_sequence();
 };

@@ -36,6 +36,22 @@ struct EyeAttrs {
   int64_t k = 0;
   Maybe<DType> dtype;
 };
+struct SoftmaxAttrs {
+  int64_t axis = -1;
+  Maybe<double> temperature;
+  Maybe<DType> dtype;
+  bool use_length = false;
+};
+struct OneHotAttrs {
+  int64_t depth = 0;
+  double on_value = 1, off_value = 0;
+  Maybe<DType> dtype;
+};
+struct PadAttrs {
+  IntList before, after;
+  Choice mode;
+  Scalar constant_values = Scalar(0);
+};
 struct TransposeAttrs {
   Maybe<IntList> axes;
 };
@@ -69,6 +85,9 @@ TW_DECLARE(where)
 TW_DECLARE(swapaxes)
 TW_DECLARE(broadcast_to)
 TW_DECLARE(eye)
+TW_DECLARE(softmax)
+TW_DECLARE(one_hot)
+TW_DECLARE(pad)
 
 inline Val sum(const Val& x, Maybe<IntList> axis = {}, bool keepdims = false) {
   return apply(op_sum, SumAttrs{axis, {}, keepdims}, {x});
@@ -81,6 +100,18 @@ inline Val where(const Val& condition, const Val& x, const Val& y) { return appl
 inline Val transpose(const Val& x, IntList axes) { return apply(op_transpose, TransposeAttrs{axes}, {x}); }
 inline Val reshape(const Val& x, const Shape& shape) {
   return apply(op_reshape, ReshapeAttrs{IntList(shape.span())}, {x});
+}
+inline Val softmax(const Val& x, int64_t axis) {
+  SoftmaxAttrs a;
+  a.axis = axis;
+  return apply(op_softmax, a, {x});
+}
+/// Rows with a one at the position that each integer names, along a new last axis.
+inline Val one_hot(const Val& index, int64_t depth, DType t) {
+  OneHotAttrs a;
+  a.depth = depth;
+  a.dtype = t;
+  return apply(op_one_hot, a, {index});
 }
 inline Val expand_dims(const Val& x, int64_t axis) { return apply(op_expand_dims, AxisAttrs{axis}, {x}); }
 

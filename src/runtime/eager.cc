@@ -256,7 +256,7 @@ bool rewrite_call(const OpDef& op, const void* attrs, std::span<Value* const> in
   for (Value* v : in) values.push_back(Val::share(v));
   Vals y = op.expand ? op.expand(attrs, values) : op.predict(attrs, values);
   if (y.size() == 0) return false;
-  TW_ASSERT(y.size() == op.visible_outputs());
+  TW_ASSERT(y.size() == op.visible_outputs(attrs));
   for (int k = 0; given && k < y.size(); ++k)
     if (given[k]) check_given(op, *given[k], y[k]->sig());
   for (int k = 0; given && k < y.size(); ++k)
@@ -272,7 +272,7 @@ bool rewrite_call(const OpDef& op, const void* attrs, std::span<Value* const> in
                                           Value** out, Value* const* given) {
   Inputs in(op, given_in);
   check_inputs(op, in.sigs);
-  for (int k = 0; given && k < op.visible_outputs(); ++k) in.traced |= given[k] && given[k]->has(kTraced);
+  for (int k = 0; given && k < op.visible_outputs(attrs); ++k) in.traced |= given[k] && given[k]->has(kTraced);
   if (in.traced) return trace_call(op, attrs, in.values, in.sigs, out, given);
   if (op.expand || (op.predict && !modes.training))
     if (rewrite_call(op, attrs, in.values, out, given)) return;

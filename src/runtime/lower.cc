@@ -92,7 +92,7 @@ class GivenGrad final : public Grad {
 /// Outputs that users do not see, of a traced call that stayed one node.
 void add_hidden(const SymbolNode& n, std::vector<Val>& out) {
   SymbolLowering* c = collector();
-  if (!c || n.outputs <= n.op->visible_outputs() || !out[0] || !out[0]->has(kTraced)) return;
+  if (!c || n.op->count || n.outputs <= n.op->visible_outputs() || !out[0] || !out[0]->has(kTraced)) return;
   int32_t node = link_of(*out[0]).edge.node;
   const GraphNode& made = c->graph().at(node);
   if (made.op != n.op) return;  // it was replaced by its form for prediction
@@ -121,9 +121,10 @@ std::vector<Val> Interpreter::call(const SymbolNode& n) {
   std::vector<Val> in = inputs_of(n), out;
   std::vector<Value*> raw;
   for (const Val& v : in) raw.push_back(v.get());
-  Value* results[6] = {};
-  invoke(*n.op, n.attrs.empty() ? nullptr : n.attrs.data(), raw, results);
-  for (int k = 0; k < n.op->visible_outputs(); ++k) out.push_back(Val::adopt(results[k]));
+  const void* attrs = n.attrs.empty() ? nullptr : n.attrs.data();
+  OutputPointers results(*n.op, attrs);
+  invoke(*n.op, attrs, raw, results.data());
+  for (int k = 0; k < results.count(); ++k) out.push_back(Val::adopt(results[k]));
   out.resize(static_cast<size_t>(n.outputs));
   add_hidden(n, out);
   // A state that this form of the operator leaves alone (running statistics outside training) is what it was.

@@ -109,7 +109,7 @@ std::vector<Sig> infer_outputs(const OpDef& op, const void* attrs, SigsIn in) {
     values.push_back(held.back().get());
   }
   std::vector<Sig> out = infer(op, attrs, values, in).out;
-  out.resize(static_cast<size_t>(op.visible_outputs()));
+  out.resize(static_cast<size_t>(op.visible_outputs(attrs)));
   return out;
 }
 
@@ -122,7 +122,7 @@ void trace_call(const OpDef& op, const void* attrs, std::span<Value* const> in, 
       rewrite_call(op, attrs, in, out, given))
     return;
   Inferred r = infer(op, attrs, in, sigs);
-  for (int k = 0; given && k < op.visible_outputs(); ++k)
+  for (int k = 0; given && k < op.visible_outputs(attrs); ++k)
     if (given[k]) check_given(op, *given[k], r.out[static_cast<size_t>(k)]);
   std::vector<Edge> edges;
   for (Value* v : in) edges.push_back(v ? edge_of(*v) : Edge());
@@ -146,7 +146,7 @@ void trace_call(const OpDef& op, const void* attrs, std::span<Value* const> in, 
     for (Val& v : results) raw.push_back(v.get());
     record_call(op, attrs, in, raw, modes.training, {});
   }
-  for (int k = 0; k < op.visible_outputs(); ++k) {
+  for (int k = 0; k < op.visible_outputs(attrs); ++k) {
     if (given && given[k]) {
       store(op, *given[k], results[static_cast<size_t>(k)]);
       results[static_cast<size_t>(k)] = Val::share(given[k]);

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "kernels/copy_convert.h"
+#include "ops/create/arange.h"
 #include "ops/forms.h"
 #include "ops/strides.h"
 
@@ -17,12 +18,6 @@ struct CreateAttrs {
 struct FullAttrs {
   IntList shape;
   Scalar fill_value;
-  Maybe<DType> dtype;
-};
-struct ArangeAttrs {
-  Scalar start;
-  Maybe<Scalar> stop;
-  Scalar step = Scalar(1);
   Maybe<DType> dtype;
 };
 struct LinspaceAttrs {
@@ -79,6 +74,7 @@ TW_OP(zeros) = whole({
     .name = "zeros",
     .doc = "An array of zeros.",
     .names = {"np.zeros", "nd.zeros", "np.empty", "nd.empty"},
+    .graph = {.names = "_zeros zeros _npi_zeros", .attrs = "shape"},
     .attrs = schema<CreateAttrs>(kCreateFields),
     .infer = kCreateInfer,
     .types = kAll,
@@ -92,6 +88,7 @@ TW_OP(ones) = whole({
     .name = "ones",
     .doc = "An array of ones.",
     .names = {"np.ones", "nd.ones"},
+    .graph = {.names = "_ones ones _npi_ones", .attrs = "shape"},
     .attrs = schema<CreateAttrs>(kCreateFields),
     .infer = kCreateInfer,
     .types = kAll,
@@ -111,6 +108,7 @@ TW_OP(full) = whole({
     .name = "full",
     .doc = "An array with one number in every element.",
     .names = {"np.full", "nd.full"},
+    .graph = {.names = "_full full _npi_full", .attrs = "shape fill_value:value"},
     .attrs = schema<FullAttrs>(kFullFields),
     .infer = infer_rule<FullAttrs>([](auto& a, SigsIn, SigsOut out) {
       out[0] = {Shape(a.shape.span()), a.dtype.value_or(default_dtype(a.fill_value))};
@@ -159,6 +157,7 @@ TW_OP(arange) = whole({
     .name = "arange",
     .doc = "Evenly spaced numbers from start up to stop.",
     .names = {"np.arange", "nd.arange"},
+    .graph = {.names = "_arange arange _npi_arange", .attrs = "start"},
     .attrs = schema<ArangeAttrs>(kArangeFields),
     .infer = infer_rule<ArangeAttrs>([](auto& a, SigsIn, SigsOut out) {
       out[0] = {Shape{arange_count(a)}, a.dtype.value_or(arange_dtype(a))};
@@ -221,6 +220,7 @@ TW_OP(eye) = whole({
     .name = "eye",
     .doc = "A matrix with ones on a diagonal and zeros elsewhere.",
     .names = {"np.eye", "nd.eye"},
+    .graph = {.names = "_eye eye _npi_eye", .attrs = "N"},
     .attrs = schema<EyeAttrs>(kEyeFields),
     .infer = infer_rule<EyeAttrs>([](auto& a, SigsIn, SigsOut out) {
       int64_t m = a.M.value_or(a.N);

@@ -57,6 +57,7 @@ TW_OP(cast) = whole({
     .name = "cast",
     .doc = "Converts the elements of x to another dtype. Floats become integers by truncation towards zero.",
     .names = {"npx.cast", "nd.cast", "nd.Cast"},
+    .graph = {.names = "Cast cast _npx_cast", .attrs = "dtype", .inputs = "data"},
     .attrs = schema<DTypeAttrs>(kCastFields),
     .in = {{{.name = "x"}}},
     .infer = infer_rule<DTypeAttrs>([](auto& a, SigsIn in, SigsOut out) {
@@ -76,6 +77,7 @@ TW_OP(copy) = whole({
     .name = "copy",
     .doc = "A row-major copy of x.",
     .names = {"np.copy", "ndarray.copy", "nd.identity", "npx.identity"},
+    .graph = {.names = "identity _copy _np_copy", .inputs = "data"},
     .in = {{{.name = "x"}}},
     .infer = infer_rule<NoAttrs>([](auto&, SigsIn in, SigsOut out) {
       out[0] = {in[0].shape, in[0].dtype};

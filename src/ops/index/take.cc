@@ -22,11 +22,6 @@ struct PickAttrs {
   Choice mode;
   bool keepdims = false;
 };
-struct OneHotAttrs {
-  int64_t depth = 0;
-  double on_value = 1, off_value = 0;
-  Maybe<DType> dtype;
-};
 
 constexpr const char* kModes = "raise|clip|wrap";
 constexpr const char* kModeDoc = "What happens to an index outside: an error, the nearest end, or counting around.";
@@ -93,6 +88,7 @@ TW_OP(take) = whole({
     .name = "take",
     .doc = "The elements of a at indices along an axis.",
     .names = {"np.take", "ndarray.take"},
+    .graph = {.names = "take", .attrs = "axis=0 mode=clip"},
     .attrs = schema<TakeAttrs>(kTakeFields),
     .in = {{{.name = "a"}, {.name = "indices"}}},
     .types = kAll,
@@ -191,6 +187,7 @@ TW_OP(pick) = whole({
     .name = "pick",
     .doc = "One element along an axis for each position, as index says.",
     .names = {"npx.pick", "nd.pick"},
+    .graph = {.names = "pick", .attrs = "mode=clip"},
     .attrs = schema<PickAttrs>(kPickFields),
     .in = {{{.name = "data"}, {.name = "index"}}},
     .infer = infer_rule<PickAttrs>([](auto& a, SigsIn in, SigsOut out) {
@@ -319,6 +316,7 @@ TW_OP(one_hot) = whole({
     .name = "one_hot",
     .doc = "For each index a row with on_value at its place; an index outside gives a row of off_value.",
     .names = {"npx.one_hot", "nd.one_hot"},
+    .graph = {.names = "one_hot", .attrs = "depth", .inputs = "indices"},
     .attrs = schema<OneHotAttrs>(kOneHotFields),
     .in = {{{.name = "data"}}},
     .infer = infer_rule<OneHotAttrs>([](auto& a, SigsIn in, SigsOut out) {

@@ -214,6 +214,7 @@ TW_OP(dot) = whole({
     .doc = "The product of a and b: inner for vectors, matrix for matrices, with a number elementwise, else over the "
            "last axis of a and the second to last of b.",
     .names = {"np.dot", "ndarray.dot"},
+    .graph = {.names = "_np_dot _npi_dot"},
     .in = {{{.name = "a"}, {.name = "b"}}},
     .types = kAll,
     .expand = expand_rule<NoAttrs>([](auto&, std::span<const Val> in) -> Vals {

@@ -14,6 +14,10 @@ static constexpr OpDef comparison(OpDef d) {
   return whole(d);
 }
 
+// legacy/scalar.cc
+extern const OpDef op_equal_scalar, op_not_equal_scalar, op_less_scalar, op_less_equal_scalar, op_greater_scalar,
+    op_greater_equal_scalar;
+
 inline constexpr Program kEqual = record([](Expr x, Expr y) { return x == y; });
 inline constexpr Program kNotEqual = record([](Expr x, Expr y) { return x != y; });
 inline constexpr Program kLess = record([](Expr x, Expr y) { return x < y; });
@@ -25,6 +29,8 @@ TW_OP(equal) = comparison({
     .name = "equal",
     .doc = "True where x1 equals x2.",
     .names = {"np.equal"},
+    .scalar_form = &op_equal_scalar,
+    .reversed_scalar_form = &op_equal_scalar,
     .program = &kEqual,
 });
 
@@ -32,6 +38,8 @@ TW_OP(not_equal) = comparison({
     .name = "not_equal",
     .doc = "True where x1 differs from x2.",
     .names = {"np.not_equal"},
+    .scalar_form = &op_not_equal_scalar,
+    .reversed_scalar_form = &op_not_equal_scalar,
     .program = &kNotEqual,
 });
 
@@ -39,6 +47,8 @@ TW_OP(less) = comparison({
     .name = "less",
     .doc = "True where x1 is less than x2.",
     .names = {"np.less"},
+    .scalar_form = &op_less_scalar,
+    .reversed_scalar_form = &op_greater_scalar,
     .program = &kLess,
 });
 
@@ -46,6 +56,8 @@ TW_OP(less_equal) = comparison({
     .name = "less_equal",
     .doc = "True where x1 is at most x2.",
     .names = {"np.less_equal"},
+    .scalar_form = &op_less_equal_scalar,
+    .reversed_scalar_form = &op_greater_equal_scalar,
     .program = &kLessEqual,
 });
 
@@ -53,6 +65,8 @@ TW_OP(greater) = comparison({
     .name = "greater",
     .doc = "True where x1 is greater than x2.",
     .names = {"np.greater"},
+    .scalar_form = &op_greater_scalar,
+    .reversed_scalar_form = &op_less_scalar,
     .program = &kGreater,
 });
 
@@ -60,6 +74,8 @@ TW_OP(greater_equal) = comparison({
     .name = "greater_equal",
     .doc = "True where x1 is at least x2.",
     .names = {"np.greater_equal"},
+    .scalar_form = &op_greater_equal_scalar,
+    .reversed_scalar_form = &op_less_equal_scalar,
     .program = &kGreaterEqual,
 });
 

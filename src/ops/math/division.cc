@@ -21,10 +21,14 @@ TW_OP(floor_divide) = whole({
     .samples = samples_not_smooth(Domain::real, Domain::positive),
 });
 
+extern const OpDef op_mod_scalar, op_rmod_scalar;  // legacy/scalar.cc
 TW_OP(mod) = whole({
     .name = "mod",
     .doc = "What x1 leaves over when divided by x2 rounding down; it has the sign of x2. Integers modulo zero give 0.",
     .names = {"np.mod", "np.remainder", "nd.broadcast_mod", "nd.modulo"},
+    .graph = {.names = "broadcast_mod _mod _Mod _npi_mod", .inputs = "lhs rhs"},
+    .scalar_form = &op_mod_scalar,
+    .reversed_scalar_form = &op_rmod_scalar,
     .in = kX1X2,
     .program = &kMod,
     .rule = Rule::arithmetic,

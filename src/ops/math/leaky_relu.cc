@@ -139,9 +139,14 @@ TW_OP(leaky_relu) = whole({
     .name = "leaky_relu",
     .doc = "A relu that lets something of negative elements through: act_type says what.",
     .names = {"npx.leaky_relu", "nd.LeakyReLU"},
+    .graph = {.wanted = "gamma:act_type=prelu"},
     .attrs = schema<LeakyReluAttrs>(kLeakyReluFields),
     .in = {{{.name = "data"}, {.name = "gamma", .kind = SlotKind::optional}}},
     .types = kFloats,
+    .complete = complete_rule<LeakyReluAttrs>([](auto&, std::span<Sig> in) {
+      if (in.size() > 1 && in[0].present() && !in[1].present())
+        in[1] = {Shape{in[0].rank() > 1 ? in[0].shape[1] : 1}, in[0].dtype};
+    }),
     .expand = expand_rule<LeakyReluAttrs>([](auto& a, auto in) -> Vals { return {leaky_relu(a, in[0], in[1])}; }),
     .samples = {{
         {.in = {{{3, 4}}}},

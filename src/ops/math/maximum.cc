@@ -53,10 +53,14 @@ static constexpr OpDef extreme(OpDef d) {
   return whole(d);
 }
 
+extern const OpDef op_maximum_scalar, op_minimum_scalar;  // legacy/scalar.cc
 TW_OP(maximum) = extreme({
     .name = "maximum",
     .doc = "The larger of x1 and x2; NaN if one of them is NaN.",
     .names = {"np.maximum", "nd.broadcast_maximum", "nd.maximum"},
+    .graph = {.names = "broadcast_maximum _maximum _Maximum _npi_maximum", .inputs = "lhs rhs"},
+    .scalar_form = &op_maximum_scalar,
+    .reversed_scalar_form = &op_maximum_scalar,
     .program = &kMaximum,
     .types = kAll,
     .grad = kToTheLarger,
@@ -66,6 +70,9 @@ TW_OP(minimum) = extreme({
     .name = "minimum",
     .doc = "The smaller of x1 and x2; NaN if one of them is NaN.",
     .names = {"np.minimum", "nd.broadcast_minimum", "nd.minimum"},
+    .graph = {.names = "broadcast_minimum _minimum _Minimum _npi_minimum", .inputs = "lhs rhs"},
+    .scalar_form = &op_minimum_scalar,
+    .reversed_scalar_form = &op_minimum_scalar,
     .program = &kMinimum,
     .types = kAll,
     .grad = grad_rule<NoAttrs>([](auto&, const Grad& g) -> Vals {

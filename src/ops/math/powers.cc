@@ -39,10 +39,14 @@ inline constexpr std::array<Sample, 6> kPowerSamples = {{
     {.in = {{{3, 4}, {{3, 4}, Domain::integer}}}, .smooth = false},
 }};
 
+extern const OpDef op_power_scalar, op_rpower_scalar;  // legacy/scalar.cc
 TW_OP(power) = whole({
     .name = "power",
     .doc = "Raises x1 to the power x2. Integers stay integers; with a negative exponent the result is truncated.",
     .names = {"np.power", "np.pow", "nd.broadcast_power", "nd.power"},
+    .graph = {.names = "broadcast_power _power _Power _npi_power", .inputs = "lhs rhs"},
+    .scalar_form = &op_power_scalar,
+    .reversed_scalar_form = &op_rpower_scalar,
     .in = kX1X2,
     .program = &kPower,
     .rule = Rule::arithmetic,

@@ -6,16 +6,13 @@
 #include "kernels/scan.h"
 #include "ops/axes.h"
 #include "ops/forms.h"
+#include "ops/math/arg_attrs.h"
 #include "ops/strides.h"
 
 namespace twibil::ops {
 
 namespace {
 
-struct ArgAttrs {
-  Maybe<int64_t> axis;
-  bool keepdims = false;
-};
 struct VarAttrs {
   Maybe<IntList> axis;
   Maybe<DType> dtype;
@@ -81,6 +78,7 @@ TW_OP(max) = whole({
     .name = "max",
     .doc = "The largest element along axes; NaN wins. The gradient is split evenly among equal elements.",
     .names = {"np.max", "np.amax", "ndarray.max", "nd.max"},
+    .graph = {.names = "_np_max _npi_max"},
     .attrs = schema<AxesAttrs>(kAxesFields),
     .in = {{{.name = "a"}}},
     .infer = infer_rule<AxesAttrs>([](auto& a, SigsIn in, SigsOut out) {
@@ -103,6 +101,7 @@ TW_OP(min) = whole({
     .name = "min",
     .doc = "The smallest element along axes; NaN wins. The gradient is split evenly among equal elements.",
     .names = {"np.min", "np.amin", "ndarray.min", "nd.min"},
+    .graph = {.names = "_np_min _npi_min"},
     .attrs = schema<AxesAttrs>(kAxesFields),
     .in = {{{.name = "a"}}},
     .infer = infer_rule<AxesAttrs>([](auto& a, SigsIn in, SigsOut out) {
@@ -128,6 +127,7 @@ TW_OP(prod) = whole({
     .name = "prod",
     .doc = "The product of the elements along axes. An empty product is 1; integers and bool multiply in int64.",
     .names = {"np.prod", "ndarray.prod", "nd.prod"},
+    .graph = {.names = "_np_prod _npi_prod"},
     .attrs = schema<SumAttrs>(kProdFields),
     .in = {{{.name = "a"}}},
     .infer = infer_rule<SumAttrs>([](auto& a, SigsIn in, SigsOut out) {

@@ -68,10 +68,14 @@ TW_OP(rcbrt) = whole({
     .samples = samples_of(Domain::positive),
 });
 
+extern const OpDef op_hypot_scalar;  // legacy/scalar.cc
 TW_OP(hypot) = whole({
     .name = "hypot",
     .doc = "The length of the vector (x1, x2), without overflow on the way. Its gradient at the origin is 0.",
     .names = {"np.hypot", "nd.broadcast_hypot"},
+    .graph = {.names = "broadcast_hypot _hypot _Hypot _npi_hypot", .inputs = "lhs rhs"},
+    .scalar_form = &op_hypot_scalar,
+    .reversed_scalar_form = &op_hypot_scalar,
     .in = kX1X2,
     .program = &kHypot,
     .rule = Rule::floating,

@@ -18,6 +18,7 @@ TW_OP(smooth_l1) = whole({
     .name = "smooth_l1",
     .doc = "Half the square of scalar * x near 0, and the magnitude of x, less a constant, further out.",
     .names = {"npx.smooth_l1", "nd.smooth_l1"},
+    .graph = {.names = "smooth_l1", .attrs = "scalar"},
     .attrs = schema<SmoothL1Attrs>(kSmoothL1Fields),
     .in = kData,
     .program = &kSmoothL1,

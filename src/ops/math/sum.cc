@@ -25,6 +25,7 @@ TW_OP(sum) = whole({
     .name = "sum",
     .doc = "Sums the elements of x over the given axes. An empty sum is 0; integers and bool add up in int64.",
     .names = {"np.sum", "ndarray.sum", "nd.sum", "nd.sum_axis"},
+    .graph = {.names = "_np_sum _npi_sum"},
     .attrs = schema<SumAttrs>(kSumFields),
     .in = {{{.name = "a"}}},
     .infer = infer_rule<SumAttrs>([](auto& a, SigsIn in, SigsOut out) {

@@ -131,6 +131,8 @@ TW_OP(batch_norm) = whole({
     .doc = "Normalises each channel to mean 0 and variance 1, then scales by gamma and shifts by beta.\n\nIn training "
            "the statistics are those of the batch (biased variance), and the running ones are updated in place.",
     .names = {"npx.batch_norm", "nd.BatchNorm"},
+    .graph = {.names = "BatchNorm BatchNorm_v1 CuDNNBatchNorm _npx_batch_norm",
+              .inputs = "data gamma beta moving_mean moving_var"},
     .attrs = schema<BatchNormAttrs>(kBatchNormFields),
     .in = {{{.name = "x"},
             {.name = "gamma"},
@@ -159,6 +161,13 @@ TW_OP(batch_norm) = whole({
         take_running_statistics(c, t);
       }
       normalize(a, c, ch, t);
+    }),
+    .complete = complete_rule<BatchNormAttrs>([](auto& a, std::span<Sig> in) {
+      int rank = in[0].rank();
+      if (!in[0].present() || a.axis < -rank || a.axis >= rank) return;
+      int64_t channels = in[0].shape[static_cast<int>(a.axis < 0 ? a.axis + rank : a.axis)];
+      for (size_t i = 1; i < in.size(); ++i)
+        if (!in[i].present()) in[i] = {Shape{channels}, statistics_dtype(in[0].dtype)};
     }),
     .needs = X0 | X1 | Y1 | Y2,
     .grad = grad_rule<BatchNormAttrs>([](auto& a, const Grad& g) -> Vals {

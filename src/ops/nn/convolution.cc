@@ -131,6 +131,17 @@ double convolution_cost(const Shape& w, const Shape& y) {
          static_cast<double>(std::max<int64_t>(1, w[0]));
 }
 
+/// Weight and bias of a graph whose parameters have no shape yet. Transposed: the weight's first size is the data's.
+void complete_weight(const ConvolutionAttrs& a, std::span<Sig> in, bool transposed) {
+  const Sig& x = in[0];
+  if (!x.present() || x.rank() < 3 || a.num_filter < 1 || a.num_group < 1 || a.kernel.size() != x.rank() - 2) return;
+  int64_t channels = x.shape[1];
+  Shape w = transposed ? Shape{channels, a.num_filter / a.num_group} : Shape{a.num_filter, channels / a.num_group};
+  for (int64_t k : a.kernel) w.push_back(k);
+  if (!in[1].present()) in[1] = {w, x.dtype};
+  if (in.size() > 2 && !in[2].present()) in[2] = {Shape{a.num_filter}, x.dtype};
+}
+
 /// dbias: over the batch and all sizes.
 Val bias_gradient(const Val& dy) {
   IntList axes{0};
@@ -144,6 +155,7 @@ TW_OP(convolution) = whole({
     .name = "convolution",
     .doc = "Convolves data with weight: y[n, o] = bias[o] + sum over c of weight[o, c] correlated with data[n, c].",
     .names = {"npx.convolution", "nd.Convolution"},
+    .graph = {.names = "Convolution Convolution_v1", .attrs = "kernel num_filter"},
     .attrs = schema<ConvolutionAttrs>(kConvolutionFields),
     .in = {{{.name = "data", .doc = "(batch, channels, size...), one to three sizes."},
             {.name = "weight", .doc = "(filters, channels / groups, window...)."},
@@ -167,6 +179,7 @@ TW_OP(convolution) = whole({
       kernels::convolution_forward(c.out[0].dtype, shape_of(a, c.in[0].shape(), c.in[1].shape(), c.out[0].shape()),
                                    c.in[0].data, c.in[1].data, bias, c.out[0].data);
     }),
+    .complete = complete_rule<ConvolutionAttrs>([](auto& a, std::span<Sig> in) { complete_weight(a, in, false); }),
     .same_dtype = true,
     .needs = X0 | X1,
     .grad = grad_rule<ConvolutionAttrs>([](auto& a, const Grad& g) -> Vals {
@@ -280,6 +293,7 @@ TW_OP(deconvolution) = whole({
     .name = "deconvolution",
     .doc = "The transpose of a convolution: spreads every element of data over a window of the result.",
     .names = {"npx.deconvolution", "nd.Deconvolution"},
+    .graph = {.names = "Deconvolution", .attrs = "kernel num_filter no_bias=True"},
     .attrs = schema<ConvolutionAttrs>(kDeconvolutionFields),
     .in = {{{.name = "data", .doc = "(batch, channels, size...)."},
             {.name = "weight", .doc = "(channels, filters / groups, window...)."},
@@ -316,6 +330,7 @@ TW_OP(deconvolution) = whole({
                                          shape_of(a, c.out[0].shape(), c.in[1].shape(), c.in[0].shape()), c.in[0].data,
                                          c.in[1].data, bias, c.out[0].data);
     }),
+    .complete = complete_rule<ConvolutionAttrs>([](auto& a, std::span<Sig> in) { complete_weight(a, in, true); }),
     .same_dtype = true,
     .needs = X0 | X1,
     .grad = grad_rule<ConvolutionAttrs>([](auto& attrs, const Grad& g) -> Vals {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dropout, and embeddings.
+#include "ops/nn/dropout.h"
+
 #include <vector>
 
 #include "base/recycled.h"
@@ -11,12 +13,6 @@
 
 namespace twibil::ops {
 
-struct DropoutAttrs {
-  double p = 0.5;
-  Choice mode;
-  IntList axes;
-  bool cudnn_off = false;
-};
 enum DropoutMode { kTraining, kAlways };
 extern const OpDef op_dropout_mask;
 
@@ -95,6 +91,7 @@ TW_OP(embedding) = whole({
     .name = "embedding",
     .doc = "The rows of weight that data names. An index out of range is an index error.",
     .names = {"npx.embedding", "nd.Embedding"},
+    .graph = {.names = "Embedding", .attrs = "input_dim output_dim"},
     .attrs = schema<EmbeddingAttrs>(kEmbeddingFields),
     .in = {{{.name = "data", .doc = "Indices, of any shape."}, {.name = "weight", .doc = "(input_dim, output_dim)."}}},
     .infer = infer_rule<EmbeddingAttrs>([](auto& a, SigsIn in, SigsOut out) {
@@ -112,6 +109,10 @@ TW_OP(embedding) = whole({
       int64_t width = c.in[1].dim(1), one = 1;
       kernels::gather(c.in[1].dtype, c.in[0].size, offsets.data(), {&width, 1}, c.in[1].data, {&one, 1}, c.out[0].data,
                       width, {&one, 1});
+    }),
+    .complete = complete_rule<EmbeddingAttrs>([](auto& a, std::span<Sig> in) {
+      if (!in[1].present() && a.input_dim > 0 && a.output_dim > 0)
+        in[1] = {Shape{a.input_dim, a.output_dim}, a.dtype.value_or(default_float())};
     }),
     .needs = X0,
     .grad = grad_rule<EmbeddingAttrs>([](auto& a, const Grad& g) -> Vals {

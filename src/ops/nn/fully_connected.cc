@@ -27,6 +27,7 @@ TW_OP(fully_connected) = whole({
     .name = "fully_connected",
     .doc = "y = x W^T + b.",
     .names = {"npx.fully_connected", "nd.FullyConnected"},
+    .graph = {.names = "FullyConnected", .attrs = "num_hidden", .inputs = "data"},
     .attrs = schema<FullyConnectedAttrs>(kFullyConnectedFields),
     .in = {{{.name = "x", .doc = "(batch, ...)."},
             {.name = "weight", .doc = "(units, inputs)."},
@@ -53,6 +54,14 @@ TW_OP(fully_connected) = whole({
       const void* bias = c.in[2].present() && !a.no_bias ? c.in[2].data : nullptr;
       kernels::dense(c.out[0].dtype, rows_of(a, c.in[0].shape()), c.in[1].dim(0), c.in[1].dim(1), c.in[0].data,
                      c.in[1].data, bias, c.out[0].data);
+    }),
+    .complete = complete_rule<FullyConnectedAttrs>([](auto& a, std::span<Sig> in) {
+      const Sig& x = in[0];
+      if (!x.present() || x.rank() < 1 || a.num_hidden < 1) return;
+      int64_t inputs = 1;
+      for (int i = a.flatten ? 1 : x.rank() - 1; i < x.rank(); ++i) inputs = checked_mul(inputs, x.shape[i]);
+      if (!in[1].present()) in[1] = {Shape{a.num_hidden, inputs}, x.dtype};
+      if (in.size() > 2 && !in[2].present()) in[2] = {Shape{a.num_hidden}, x.dtype};
     }),
     .same_dtype = true,
     .needs = X0 | X1,

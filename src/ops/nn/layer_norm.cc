@@ -47,6 +47,13 @@ TW_OP(layer_norm) = whole({
     .attrs = schema<LayerNormAttrs>(kLayerNormFields),
     .in = {{{.name = "data"}, {.name = "gamma"}, {.name = "beta"}}},
     .types = kFloats,
+    .complete = complete_rule<LayerNormAttrs>([](auto& a, std::span<Sig> in) {
+      int rank = in[0].rank();
+      if (!in[0].present() || a.axis < -rank || a.axis >= rank) return;
+      int64_t size = in[0].shape[static_cast<int>(a.axis < 0 ? a.axis + rank : a.axis)];
+      for (size_t i = 1; i < in.size(); ++i)
+        if (!in[i].present()) in[i] = {Shape{size}, in[0].dtype};
+    }),
     .expand = expand_rule<LayerNormAttrs>([](auto& a, std::span<const Val> in) -> Vals {
       const Val& x = in[0];
       TW_CHECK(x->rank() > 0, value, "layer_norm: data must have at least one dimension");

@@ -114,6 +114,7 @@ TW_OP(pooling) = whole({
     .name = "pooling",
     .doc = "Takes the maximum, mean, sum or p-norm of windows of data. NaN wins a maximum.",
     .names = {"npx.pooling", "nd.Pooling"},
+    .graph = {.names = "Pooling Pooling_v1"},
     .attrs = schema<PoolingAttrs>(kPoolingFields),
     .in = {{{.name = "data", .doc = "(batch, channels, size...), one to three sizes."}}},
     .infer = infer_rule<PoolingAttrs>([](auto& a, SigsIn in, SigsOut out) {

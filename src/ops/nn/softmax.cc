@@ -14,13 +14,6 @@ extern const OpDef op_softmax_grad, op_log_softmax_grad;
 
 namespace {
 
-struct SoftmaxAttrs {
-  int64_t axis = -1;
-  Maybe<double> temperature;
-  Maybe<DType> dtype;
-  bool use_length = false;
-};
-
 struct Around {  // sizes before, at and after the axis
   int axis;
   kernels::SoftmaxShape shape;

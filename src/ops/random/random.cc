@@ -70,6 +70,7 @@ TW_OP(random_uniform) = whole({
     .name = "random_uniform",
     .doc = "Numbers evenly distributed over [low, high).",
     .names = {"np.random.uniform", "nd.random_uniform"},
+    .graph = {.names = "_random_uniform random_uniform uniform _npi_uniform", .attrs = "size:shape"},
     .attrs = schema<RangeAttrs>(kUniformFields),
     .infer = infer_rule<RangeAttrs>([](auto& a, SigsIn, SigsOut out) {
       out[0] = {shape_of(a.size), a.dtype.value_or(default_float())};
@@ -91,6 +92,7 @@ TW_OP(random_normal) = whole({
     .name = "random_normal",
     .doc = "Normally distributed numbers.",
     .names = {"np.random.normal", "nd.random_normal"},
+    .graph = {.names = "_random_normal random_normal normal _npi_normal", .attrs = "size:shape"},
     .attrs = schema<NormalAttrs>(kNormalFields),
     .infer = infer_rule<NormalAttrs>([](auto& a, SigsIn, SigsOut out) {
       TW_CHECK(a.scale >= 0, value, "random_normal: scale must not be negative; got ", a.scale);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Joining arrays, and cutting them apart again for the gradient.
+#include "ops/shape/join.h"
+
 #include <cstring>
 #include <vector>
 
@@ -8,9 +10,6 @@
 
 namespace twibil::ops {
 
-struct ConcatenateAttrs {
-  Maybe<int64_t> axis = 0;
-};
 struct StackAttrs {
   int64_t axis = 0;
 };
@@ -65,6 +64,7 @@ TW_OP(concatenate) = whole({
     .name = "concatenate",
     .doc = "Joins arrays along an axis that exists; all other sizes must agree.",
     .names = {"np.concatenate", "np.concat", "nd.concat", "nd.Concat"},
+    .graph = {.names = "Concat concat _npi_concatenate _rnn_param_concat", .attrs = "axis:dim=1"},
     .attrs = schema<ConcatenateAttrs>(kConcatenateFields),
     .in = {{{.name = "seq", .kind = SlotKind::variadic}}},
     .infer = infer_rule<ConcatenateAttrs>([](auto& a, SigsIn in, SigsOut out) {
@@ -191,6 +191,7 @@ TW_OP(stack) = whole({
     .name = "stack",
     .doc = "Joins arrays of one shape along a new axis.",
     .names = {"np.stack", "nd.stack"},
+    .graph = {.names = "stack _npi_stack"},
     .attrs = schema<StackAttrs>(kStackFields),
     .in = {{{.name = "arrays", .kind = SlotKind::variadic}}},
     .types = kAll,

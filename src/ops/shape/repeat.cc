@@ -21,11 +21,6 @@ struct RepeatAttrs {
 struct FlipAttrs {
   Maybe<IntList> axis;
 };
-struct PadAttrs {
-  IntList before, after;
-  Choice mode;
-  Scalar constant_values = Scalar(0);
-};
 
 /// x with leading axes of size one up to `rank`.
 Val lift(const Val& x, int rank) {
@@ -61,6 +56,7 @@ TW_OP(tile) = whole({
     .name = "tile",
     .doc = "Repeats the whole of A along each axis.",
     .names = {"np.tile", "ndarray.tile", "nd.tile"},
+    .graph = {.names = "tile _npi_tile", .attrs = "reps", .inputs = "data"},
     .attrs = schema<TileAttrs>(kTileFields),
     .in = {{{.name = "A"}}},
     .types = kAll,
@@ -101,6 +97,7 @@ TW_OP(repeat) = whole({
     .name = "repeat",
     .doc = "Repeats each element of a, one after the other.",
     .names = {"np.repeat", "ndarray.repeat", "nd.repeat"},
+    .graph = {.names = "repeat _np_repeat", .attrs = "repeats", .inputs = "data"},
     .attrs = schema<RepeatAttrs>(kRepeatFields),
     .in = {{{.name = "a"}}},
     .types = kAll,
@@ -126,6 +123,7 @@ TW_OP(flip) = whole({
     .name = "flip",
     .doc = "Reverses the order of elements along axes, a view.",
     .names = {"np.flip", "ndarray.flip", "nd.flip", "nd.reverse"},
+    .graph = {.names = "reverse flip _npi_flip", .attrs = "axis", .inputs = "data"},
     .attrs = schema<FlipAttrs>(kFlipFields),
     .in = {{{.name = "m"}}},
     .types = kAll,

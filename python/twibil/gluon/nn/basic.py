@@ -8,6 +8,7 @@ from ... import autograd, np, npx
 from ...base import describe, did_you_mean, integer_types
 from ..block import Block, HybridBlock
 from .activations import Activation
+from ...registry import functions
 
 
 class Dense(HybridBlock):
@@ -81,11 +82,14 @@ class Embedding(HybridBlock):
         return f"Embedding({self._input_dim} -> {self._output_dim}, {self._dtype})"
 
 
+_flatten = functions("npx")["batch_flatten"]
+
+
 class Flatten(HybridBlock):
     """(batch, ...) to (batch, rest)."""
 
     def forward(self, x):
-        return x.reshape(x.shape[0], math.prod(x.shape[1:]))
+        return _flatten(x)
 
     def __repr__(self):
         return "Flatten"
