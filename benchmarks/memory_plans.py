@@ -14,6 +14,7 @@ import numpy as onp
 
 import twibil as mx
 from twibil import _core, autograd
+from twibil.trace import trace
 
 MEGA = 1e6
 
@@ -38,13 +39,28 @@ def milliseconds(seconds):
     return f"{seconds * 1e3:.1f}"
 
 
+def seconds_of(function, repeats=5):
+    best = float("inf")
+    for _ in range(repeats):
+        begin = time.perf_counter()
+        function()
+        best = min(best, time.perf_counter() - begin)
+    return best
+
+
+def trace_time(name, net):
+    """Seconds to trace the network as a function on arrays."""
+    arrays = {key: mx.np.zeros(shape) for key, shape in net.shapes(1).items()}
+    x = arrays.pop("data")
+    mx.nd.waitall()
+    return seconds_of(lambda: trace(lambda v: networks.forward(name, arrays, v), (x,), {}, [x], ["x"]))
+
+
 def compile_times(names, repeats=5):
     rows = []
     for name in names:
-        begin = time.perf_counter()
         net = networks.build(name)
-        build = time.perf_counter() - begin
-        row = [name, milliseconds(build)]
+        row = [name, milliseconds(seconds_of(lambda n=name: networks.build(n))), milliseconds(trace_time(name, net))]
         for batch, training in ((1, False), (8, True)):
             runs = [compiled(net, batch, training) for _ in range(repeats)]
             report, total = min(runs, key=lambda r: r[1])
@@ -52,8 +68,9 @@ def compile_times(names, repeats=5):
             plan = sum(s for name, s, _, _ in report["passes"] if name == "plan_memory")
             row += [str(report["num_kernels"]), *map(milliseconds, (report["lower_seconds"], passes, plan, total))]
         rows.append(row)
-    table("Time to compile, ms: declared symbol; then for prediction (batch 1) and training (batch 8, all gradients)",
-          ["network", "declare", *(f"{part} {w}" for w in ("pred.", "train.")
+    table("Time to compile, ms: declaring the symbol, or tracing a function on arrays; then for prediction (batch 1) and "
+          "training (batch 8, all gradients)",
+          ["network", "declare", "trace", *(f"{part} {w}" for w in ("pred.", "train.")
                                    for part in ("kernels", "lower", "passes", "plan", "all of"))], rows)
 
 

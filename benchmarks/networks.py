@@ -18,6 +18,7 @@ class Network:
     def __init__(self, size):
         self._parameters, self._states, self._count = {}, [], 0
         self._size = size
+        self._variable = mx.sym.Variable
         self.symbol = None
 
     def shapes(self, batch):
@@ -35,7 +36,7 @@ class Network:
 
     def _parameter(self, name, *shape):
         self._parameters[name] = shape
-        return mx.sym.Variable(name)
+        return self._variable(name)
 
     def data(self):
         return mx.sym.Variable("data"), 3, self._size, self._size
@@ -218,3 +219,10 @@ def build(name, size=None):
     net = Network(size or SIZE[name])
     net.symbol = _BUILD[name](net, net.data())
     return net
+
+
+def forward(name, arrays, x):
+    """The network on an array of pictures, with parameters from the dict `arrays`: what a trace sees."""
+    net = Network(x.shape[2])
+    net._variable = arrays.__getitem__
+    return _BUILD[name](net, (x, *x.shape[1:]))
