@@ -34,6 +34,10 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_SYSTEM_PROCESSOR MATCHES "x86_
     -mmemset-strategy=vector_loop:512:noalign,libcall:-1:noalign
     -mmemcpy-strategy=vector_loop:512:noalign,libcall:-1:noalign)
 endif()
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # What user operators may call (base/export.h) is not meant to be replaced, so it may be inlined.
+  target_compile_options(twibil_flags INTERFACE -fno-semantic-interposition)
+endif()
 if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   target_compile_options(twibil_flags INTERFACE -Werror=reorder-init-list)  # as g++: fields of a declaration in order
 endif()

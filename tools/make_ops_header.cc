@@ -5,6 +5,7 @@
 //
 // Arrays come first, then attributes without a default, then the others as one struct, so that they read like keywords:
 //   op::softmax(x, {.axis = 1})
+// Each takes arrays, and runs, or symbols, and makes a graph.
 #include <cmath>
 #include <cstdio>
 #include <fstream>
@@ -19,16 +20,18 @@ namespace {
 constexpr const char* kPrelude = R"(// SPDX-License-Identifier: Apache-2.0
 // All operators as functions. Made from their declarations by tools/make_ops_header.cc: do not edit.
 //
-//   Array p = op::softmax(x, {.axis = 1});
+//   Array p = op::softmax(x, {.axis = 1});   // runs now
+//   Symbol s = op::softmax(Variable("x"), {.axis = 1});   // a graph
 //
 // Arguments: arrays, then attributes that have no default, then a struct of those that have one. An optional array that
-// is not given is Array().
+// is not given is Array() or Symbol(). Of symbols, parameters that are not given become variables. Functions without an
+// array argument stand once more in namespace symbol, where they make symbols.
 #pragma once
 #include <limits>
 #include <optional>
 
 #include "ir/registry.h"
-#include "twibil/array.h"
+#include "twibil/symbol.h"
 
 namespace twibil::op {
 
@@ -39,8 +42,8 @@ inline Attribute attribute(const Scalar& v) {
   return v.is_boolean() ? Attribute(v.integer != 0) : Attribute(v.integer);
 }
 template <class T> Attribute attribute(const std::optional<T>& v) { return v ? attribute(*v) : std::monostate{}; }
-template <class... T> std::vector<Array> joined(const std::vector<Array>& last, const T&... first) {
-  std::vector<Array> all{first...};
+template <class A, class... T> std::vector<A> joined(const std::vector<A>& last, const T&... first) {
+  std::vector<A> all{first...};
   all.insert(all.end(), last.begin(), last.end());
   return all;
 }
@@ -164,17 +167,18 @@ struct Lists {  // the parts of a function, put together argument by argument
   void parameter(const std::string& p) { parameters += (parameters.empty() ? "" : ", ") + p; }
 };
 
-/// One function; with or without the optional arrays.
-std::string function(const OpDef& op, bool optional_arrays, const std::string& options) {
+/// One function; with or without the optional arrays, on arrays or on symbols. Those on symbols are templates only so
+/// that numbers alone (`op::maximum(1, 2)`) mean arrays.
+std::string function(const OpDef& op, bool optional_arrays, const std::string& options, const std::string& type) {
   Lists l;
   std::string variadic;
   for (int i = 0; i < op.inputs(); ++i) {
     std::string name = identifier(op.in[i].name);
     if (op.in[i].kind == SlotKind::variadic) {
-      l.parameter(text("const std::vector<Array>& ", name));
+      l.parameter(text("const std::vector<", type, ">& ", name));
       variadic = name;
     } else if (op.in[i].kind != SlotKind::optional || optional_arrays) {
-      l.parameter(text("const Array& ", name));
+      l.parameter(text("const ", type, "& ", name));
       l.inputs += (l.inputs.empty() ? "" : ", ") + name;
     }
   }
@@ -183,20 +187,26 @@ std::string function(const OpDef& op, bool optional_arrays, const std::string& o
   };
   for (const Field& f : op.attrs.span()) {
     if (!f.required) continue;
-    std::string type = type_of(f.kind);
-    l.parameter(text(passed_by_value(f.kind) ? type : text("const ", type, "&"), " ", identifier(f.name)));
+    std::string kind = type_of(f.kind);
+    l.parameter(text(passed_by_value(f.kind) ? kind : text("const ", kind, "&"), " ", identifier(f.name)));
     attribute(f, identifier(f.name));
   }
   if (!options.empty()) l.parameter(text("const ", options, "& options = {}"));
   for (const Field& f : op.attrs.span())
     if (!f.required) attribute(f, text("options.", identifier(f.name)));
-  bool one = op.visible_outputs() == 1 && !op.count;
-  std::string inputs = variadic.empty()   ? text("std::vector<Array>{", l.inputs, "}")
+  std::string inputs = variadic.empty()   ? text("std::vector<", type, ">{", l.inputs, "}")
                        : l.inputs.empty() ? variadic
                                           : text("detail::joined(", variadic, ", ", l.inputs, ")");
-  return text("inline ", one ? "Array " : "std::vector<Array> ", identifier(op.name), "(", l.parameters,
-              ") {\n  static const OpDef& definition = require_op(\"", op.name, "\");\n  return call_all(definition, ",
-              inputs, ", {", l.attributes, "})", one ? "[0]" : "", ";\n}\n");
+  std::string head = text(identifier(op.name), "(", l.parameters,
+                          ") {\n  static const OpDef& definition = require_op(\"", op.name, "\");\n  return ");
+  std::string call = text("(definition, ", inputs, ", {", l.attributes, "})");
+  if (type == "Symbol") {
+    bool arrays = !l.inputs.empty() || !variadic.empty();
+    std::string f = text(arrays ? "template <int = 0> " : "inline ", "Symbol ", head, "compose", call, ";\n}\n");
+    return arrays ? f : text("namespace symbol {\n", f, "}  // namespace symbol\n");
+  }
+  bool one = op.visible_outputs() == 1 && !op.count;
+  return text("inline ", one ? "Array " : "std::vector<Array> ", head, "call_all", call, one ? "[0]" : "", ";\n}\n");
 }
 
 std::string declare(const OpDef& op) {
@@ -216,8 +226,11 @@ std::string declare(const OpDef& op) {
     if (op.in[i].doc) s += comment("", text(op.in[i].name, ": ", op.in[i].doc));
   for (const Field& f : op.attrs.span())
     if (f.required) s += comment("", text(f.name, ": ", f.doc));
-  if (some_optional) s += function(op, false, options);
-  return s + function(op, true, options) + "\n";
+  for (const char* type : {"Array", "Symbol"}) {
+    if (some_optional) s += function(op, false, options, type);
+    s += function(op, true, options, type);
+  }
+  return s + "\n";
 }
 
 }  // namespace

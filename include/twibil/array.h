@@ -18,7 +18,7 @@ namespace twibil {
 
 struct OpDef;
 
-class Array {
+class TW_API Array {
  public:
   Array() = default;     // no array: an optional argument that is not given; asking it for anything is a value error
   Array(double number);  // a weak scalar: takes the dtype of the arrays it meets
@@ -79,17 +79,17 @@ class Array {
   Val value_;
 };
 
-Array operator+(const Array& a, const Array& b);
-Array operator-(const Array& a, const Array& b);
-Array operator*(const Array& a, const Array& b);
-Array operator/(const Array& a, const Array& b);
-Array operator-(const Array& a);
-Array operator<(const Array& a, const Array& b);
-Array operator>(const Array& a, const Array& b);
-Array operator==(const Array& a, const Array& b);
-Array& operator+=(Array& a, const Array& b);
-Array& operator-=(Array& a, const Array& b);
-std::string to_string(const Array& a);  // "array([[1, 2], [3, 4]], float32)"
+TW_API Array operator+(const Array& a, const Array& b);
+TW_API Array operator-(const Array& a, const Array& b);
+TW_API Array operator*(const Array& a, const Array& b);
+TW_API Array operator/(const Array& a, const Array& b);
+TW_API Array operator-(const Array& a);
+TW_API Array operator<(const Array& a, const Array& b);
+TW_API Array operator>(const Array& a, const Array& b);
+TW_API Array operator==(const Array& a, const Array& b);
+TW_API Array& operator+=(Array& a, const Array& b);
+TW_API Array& operator-=(Array& a, const Array& b);
+TW_API std::string to_string(const Array& a);  // "array([[1, 2], [3, 4]], float32)"
 
 /// Any registered operator by its name, with attributes by theirs.
 using Attribute =
@@ -98,14 +98,15 @@ struct NamedAttribute {
   const char* name;
   Attribute value;
 };
-std::vector<Array> call_all(const OpDef& op, std::initializer_list<Array> inputs,
-                            std::initializer_list<NamedAttribute> attributes = {});
-std::vector<Array> call_all(const OpDef& op, const std::vector<Array>& inputs,
-                            std::initializer_list<NamedAttribute> attributes = {});
-Array call(const char* op, std::initializer_list<Array> inputs, std::initializer_list<NamedAttribute> attributes = {});
+TW_API std::vector<Array> call_all(const OpDef& op, std::initializer_list<Array> inputs,
+                                   std::initializer_list<NamedAttribute> attributes = {});
+TW_API std::vector<Array> call_all(const OpDef& op, const std::vector<Array>& inputs,
+                                   std::initializer_list<NamedAttribute> attributes = {});
+TW_API Array call(const char* op, std::initializer_list<Array> inputs,
+                  std::initializer_list<NamedAttribute> attributes = {});
 
 /// Records what happens in its scope for gradients, in training mode unless said otherwise.
-class Record {
+class TW_API Record {
  public:
   explicit Record(bool training = true);
   ~Record();
@@ -115,7 +116,7 @@ class Record {
   unsigned before_;
 };
 /// Nothing in its scope is recorded.
-class NoGradient {
+class TW_API NoGradient {
  public:
   NoGradient();
   ~NoGradient();
@@ -125,8 +126,8 @@ class NoGradient {
   unsigned before_;
 };
 
-void seed(uint64_t number);  // starts the stream of random numbers anew
-void wait_all();             // until all queued work is done; throws its first error
+TW_API void seed(uint64_t number);  // starts the stream of random numbers anew
+TW_API void wait_all();             // until all queued work is done; throws its first error
 
 }  // namespace twibil
 

@@ -59,11 +59,11 @@ PyObject* value_of_sig(const Sig& s) {
 
 // ---- formulas ----
 
-PyObject* constant(const Constant& c) {
+PyObject* constant(const ProgramConstant& c) {
   switch (c.kind) {
-    case Constant::Kind::lowest: return string("lowest");
-    case Constant::Kind::highest: return string("highest");
-    case Constant::Kind::number: break;
+    case ProgramConstant::Kind::lowest: return string("lowest");
+    case ProgramConstant::Kind::highest: return string("highest");
+    case ProgramConstant::Kind::number: break;
   }
   return c.number.is_real() ? PyFloat_FromDouble(c.number.real) : PyLong_FromLongLong(c.number.integer);
 }

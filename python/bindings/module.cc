@@ -12,6 +12,7 @@
 #include "ir/apply.h"
 #include "ir/graph_form.h"
 #include "ir/registry.h"
+#include "library.h"
 #include "memory/allocator.h"
 #include "operators.h"
 #include "optimizer.h"
@@ -232,6 +233,7 @@ extern "C" PyMODINIT_FUNC PyInit__core() {
     add_files(module.get());
     add_scenes(module.get());
     add_registry(module.get());
+    add_library(module.get());
     add_symbol(module.get());
     checked(PyModule_AddObjectRef(module.get(), "ndarray", reinterpret_cast<PyObject*>(&ArrayType)));
     return module.leak();

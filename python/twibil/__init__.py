@@ -15,7 +15,7 @@ from .jit import jit
 from . import control_flow, operator
 
 operator.add_to(sym)
-from . import ndarray, lr_scheduler, optimizer, metric, gluon
+from . import library, ndarray, lr_scheduler, optimizer, metric, gluon
 from .alias import install_as_mxnet
 from .util import (is_np_array, is_np_default_dtype, is_np_shape, np_array, np_default_dtype, np_shape,  # noqa: F401
                    reset_np, set_np, set_np_shape, use_np, use_np_array, use_np_default_dtype, use_np_shape)

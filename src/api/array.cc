@@ -5,10 +5,12 @@
 #include <charconv>
 #include <cmath>
 
+#include "api/attributes.h"
 #include "api/grad_req.h"
 #include "ir/apply.h"
 #include "ir/modes.h"
 #include "ir/registry.h"
+#include "ir/trace.h"
 #include "kernels/copy.h"
 #include "ops/index/basic_index.h"
 #include "runtime/backward.h"
@@ -38,46 +40,6 @@ const Known& known() {
 
 std::vector<int64_t> list(std::span<const int64_t> s) { return {s.begin(), s.end()}; }
 
-std::string text_of(const Attribute& a) {
-  return std::visit(
-      [](const auto& v) -> std::string {
-        using T = std::decay_t<decltype(v)>;
-        if constexpr (std::is_same_v<T, std::monostate>) return "None";
-        else if constexpr (std::is_same_v<T, bool>) return v ? "True" : "False";
-        else if constexpr (std::is_same_v<T, std::string>) return v;
-        else if constexpr (std::is_same_v<T, std::vector<int64_t>> || std::is_same_v<T, std::vector<double>>) {
-          std::string t = "(";
-          for (auto x : v) t += text(x, ",");
-          return t + ")";
-        } else return text(v);
-      },
-      a);
-}
-
-/// Stores a number of the field's own kind; false for all others, which go through text and its checks.
-bool store(const Field& f, std::byte* attrs, const Attribute& a) {
-  if (const bool* v = std::get_if<bool>(&a)) {
-    if (f.kind == AttrKind::boolean) return attr_at<bool>(attrs, f) = *v, true;
-  } else if (const int64_t* n = std::get_if<int64_t>(&a)) {
-    if (f.kind == AttrKind::integer) return attr_at<int64_t>(attrs, f) = *n, true;
-    if (f.kind == AttrKind::maybe_integer) return attr_at<Maybe<int64_t>>(attrs, f) = Maybe<int64_t>(*n), true;
-    if (f.kind == AttrKind::scalar) return attr_at<Scalar>(attrs, f) = Scalar(*n), true;
-    if (f.kind == AttrKind::maybe_scalar) return attr_at<Maybe<Scalar>>(attrs, f) = Maybe<Scalar>(*n), true;
-  } else if (const double* x = std::get_if<double>(&a)) {
-    if (f.kind == AttrKind::real) return attr_at<double>(attrs, f) = *x, true;
-    if (f.kind == AttrKind::scalar) return attr_at<Scalar>(attrs, f) = Scalar(*x), true;
-    if (f.kind == AttrKind::maybe_real) return attr_at<Maybe<double>>(attrs, f) = Maybe<double>(*x), true;
-    if (f.kind == AttrKind::maybe_scalar) return attr_at<Maybe<Scalar>>(attrs, f) = Maybe<Scalar>(*x), true;
-  }
-  return false;
-}
-
-void set(const OpDef& op, std::byte* attrs, const NamedAttribute& a) {
-  const Field* f = find_field(op.attrs, a.name);
-  TW_CHECK(f, type, op.name, ": there is no argument ", a.name);
-  if (!store(*f, attrs, a.value)) parse_attr(*f, attrs, text_of(a.value));
-}
-
 Array run(const OpDef& op, std::initializer_list<Array> in, std::initializer_list<NamedAttribute> attrs = {}) {
   return call_all(op, in, attrs)[0];
 }
@@ -94,20 +56,13 @@ Array& in_place(const OpDef& op, Array& a, const Array& b) {
 }
 
 unsigned pack(Modes m) { return (m.recording ? 1u : 0u) | (m.training ? 2u : 0u); }
-Modes unpack(unsigned m) { return {(m & 1) != 0, (m & 2) != 0}; }
+void restore(unsigned m) { modes.recording = (m & 1) != 0, modes.training = (m & 2) != 0; }
 
 }  // namespace
 
 std::vector<Array> call_all(const OpDef& op, const std::vector<Array>& inputs,
                             std::initializer_list<NamedAttribute> attributes) {
-  std::vector<std::byte> attrs(op.attrs.size);
-  if (op.attrs.size) std::copy_n(static_cast<const std::byte*>(op.attrs.defaults), attrs.size(), attrs.data());
-  for (const NamedAttribute& a : attributes) set(op, attrs.data(), a);
-  for (const Field& f : op.attrs.span()) {
-    auto names_it = [&](const NamedAttribute& a) { return find_field(op.attrs, a.name) == &f; };
-    TW_CHECK(!f.required || std::ranges::any_of(attributes, names_it), type, op.name, ": argument ", f.name,
-             " is missing. ", f.doc);
-  }
+  AttrBytes attrs = pack_attributes(op, attributes);
   std::vector<Val> in;
   for (const Array& x : inputs) in.push_back(x.value());
   Vals out = apply_all(op, attrs.data(), in);
@@ -140,13 +95,13 @@ Array Array::full(std::initializer_list<int64_t> shape, double value, DType t) {
 Array Array::from(const void* data, const Shape& shape, DType t) {
   Val v = Val::adopt(new_value(t, shape));
   std::copy_n(static_cast<const std::byte*>(data), v->size() * size_of(t), v->data);
-  return Array(std::move(v));
+  return Array(modes.tracing ? traced_constant(std::move(v)) : std::move(v));
 }
 
 int64_t Array::dim(int axis) const { return get().dims[normalize_axis(axis, rank(), "Array::dim")]; }
 
 void Array::read(void* to, DType dtype) const {
-  twibil::wait_to_read(get());
+  wait_to_read();
   int64_t from[kMaxRank], row_major[kMaxRank];
   get().copy_strides(from);
   contiguous_strides(get().shape(), row_major);
@@ -155,10 +110,13 @@ void Array::read(void* to, DType dtype) const {
 }
 double Array::item() const {
   TW_CHECK(size() == 1, value, "Array::item: the array must have one element; its shape is ", shape());
-  twibil::wait_to_read(get());
+  wait_to_read();
   return scalar_of(get()).as_double();
 }
-void Array::wait_to_read() const { twibil::wait_to_read(get()); }
+void Array::wait_to_read() const {
+  if (get().has(kTraced)) no_data_error("Array");
+  twibil::wait_to_read(get());
+}
 
 Array Array::slice(int64_t begin, int64_t end, int axis) const {
   axis = normalize_axis(axis, rank(), "Array::slice");
@@ -246,10 +204,10 @@ std::string to_string(const Array& a) {
   return s + text(", ", a.dtype(), ")");
 }
 
-Record::Record(bool training) : before_(pack(modes)) { modes = {true, training}; }
-Record::~Record() { modes = unpack(before_); }
+Record::Record(bool training) : before_(pack(modes)) { modes.recording = true, modes.training = training; }
+Record::~Record() { restore(before_); }
 NoGradient::NoGradient() : before_(pack(modes)) { modes.recording = false; }
-NoGradient::~NoGradient() { modes = unpack(before_); }
+NoGradient::~NoGradient() { restore(before_); }
 
 void seed(uint64_t number) { seed_random(number); }
 

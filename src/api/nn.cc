@@ -8,14 +8,19 @@
 #include <map>
 
 #include "api/io/params_file.h"
+#include "ir/modes.h"
 #include "ir/registry.h"
+#include "ir/trace.h"
 
 namespace twibil::nn {
 
 namespace {
 
-/// Uniform in +-sqrt(3 / average of fan in and fan out): Glorot and Bengio, 2010.
+/// Uniform in +-sqrt(3 / average of fan in and fan out): Glorot and Bengio, 2010. A parameter outlives a trace in which
+/// its layer meets its first input, so it is made outside of it.
 Array xavier(const Shape& shape) {
+  TraceScope outside(nullptr);
+  ModeScope quiet(false, false);
   double window = 1;
   for (int i = 2; i < shape.rank(); ++i) window *= static_cast<double>(shape[i]);
   double bound = std::sqrt(3.0 / ((static_cast<double>(shape[0]) + static_cast<double>(shape[1])) * window / 2));
@@ -25,6 +30,7 @@ Array xavier(const Shape& shape) {
   return w;
 }
 Array constant(int64_t n, double value, bool trained = true) {
+  TraceScope outside(nullptr);
   Array a = Array::full({n}, value);
   if (trained) a.attach_grad();
   return a;

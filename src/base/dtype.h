@@ -18,20 +18,20 @@ inline constexpr DType kUnknownDType = static_cast<DType>(255);
 struct float16 {
   uint16_t bits;
   float16() = default;
-  explicit float16(float f);
-  explicit operator float() const;
+  TW_API explicit float16(float f);
+  TW_API explicit operator float() const;
 };
 struct bfloat16 {
   uint16_t bits;
   bfloat16() = default;
-  explicit bfloat16(float f);
+  TW_API explicit bfloat16(float f);
   explicit operator float() const { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
 };
 
 inline constexpr uint8_t kDTypeSize[kDTypeCount] = {1, 1, 1, 4, 8, 2, 2, 4, 8};
 constexpr int64_t size_of(DType t) { return kDTypeSize[static_cast<int>(t)]; }
-std::string_view name_of(DType t);             // "float32", NumPy's names; "bfloat16"
-DType dtype_from_name(std::string_view name);  // throws type error that lists the names
+TW_API std::string_view name_of(DType t);             // "float32", NumPy's names; "bfloat16"
+TW_API DType dtype_from_name(std::string_view name);  // throws type error that lists the names
 constexpr bool is_floating(DType t) { return t >= DType::float16 && t <= DType::float64; }
 constexpr bool is_half(DType t) { return t == DType::float16 || t == DType::bfloat16; }
 constexpr bool is_integer(DType t) { return t >= DType::int8 && t <= DType::int64; }
@@ -39,7 +39,7 @@ constexpr bool is_integer(DType t) { return t >= DType::int8 && t <= DType::int6
 /// NumPy's promotion among booleans and integers, and among floats; an integer next to a float takes the
 /// float's type (the library's default float is float32, so int32 + float32 is float32; docs/decisions.md).
 /// float16 with bfloat16 is float32.
-DType promote(DType a, DType b);
+TW_API DType promote(DType a, DType b);
 /// The type in which a Python scalar next to an array of type `t` computes: scalars are weak, as in NumPy 2.
 constexpr DType promote_weak(DType t, bool scalar_is_float, bool scalar_is_bool = false,
                              DType default_float = DType::float32) {

@@ -5,13 +5,14 @@
 #include <exception>
 #include <string>
 
+#include "base/export.h"
 #include "base/text.h"
 
 namespace twibil {
 
 enum class ErrorKind { value, type, index, key, memory, not_implemented, os, overflow, runtime, attribute };
 
-class Error : public std::exception {
+class TW_API Error : public std::exception {
  public:
   Error(ErrorKind kind, std::string message) : kind_(kind), message_(std::move(message)) {}
   const char* what() const noexcept override { return message_.c_str(); }
@@ -26,8 +27,8 @@ class Error : public std::exception {
   std::string message_;
 };
 
-[[noreturn]] void throw_error(ErrorKind kind, std::string message);
-[[noreturn]] void throw_bug(const char* condition, const char* file, int line);
+[[noreturn]] TW_API void throw_error(ErrorKind kind, std::string message);
+[[noreturn]] TW_API void throw_bug(const char* condition, const char* file, int line);
 
 }  // namespace twibil
 

@@ -4,10 +4,12 @@
 #pragma once
 #include <cstdint>
 
+#include "base/export.h"
+
 namespace twibil {
 
 using ChunkFunction = void (*)(const void* context, int64_t begin, int64_t end);
-void parallel_chunks(int64_t n, int64_t grain, const void* context, ChunkFunction run);
+TW_API void parallel_chunks(int64_t n, int64_t grain, const void* context, ChunkFunction run);
 
 /// Calls body(begin, end) for chunks of at most `grain` of [0, n), on several threads when there is more than one
 /// chunk. Returns when all are done. Exceptions thrown by a chunk reach the caller (the first one). May be nested.
@@ -19,7 +21,8 @@ template <class Body> void parallel_for(int64_t n, int64_t grain, const Body& bo
   });
 }
 
-int num_threads();  // the team's size including the caller: TWIBIL_NUM_THREADS, else what cgroup and affinity allow
+TW_API int
+num_threads();  // the team's size including the caller: TWIBIL_NUM_THREADS, else what cgroup and affinity allow
 void set_num_threads(int n);  // for tests and embedders; results do not depend on it
 
 }  // namespace twibil

@@ -17,10 +17,10 @@ inline constexpr int kMaxParams = 4;
 inline constexpr int kMaxConstants = 24;
 
 /// A number that takes the working dtype late. `lowest` and `highest` are the finite limits of that dtype.
-struct Constant {
+struct ProgramConstant {
   enum class Kind : uint8_t { number, lowest, highest } kind = Kind::number;
   Scalar number;
-  constexpr bool operator==(const Constant& o) const {
+  constexpr bool operator==(const ProgramConstant& o) const {
     if (kind != o.kind) return false;
     if (kind != Kind::number) return true;
     // By bits, so that NaN equals itself and 0.0 differs from -0.0.
@@ -47,7 +47,7 @@ struct Instruction {
 
 struct Program {
   Instruction instructions[kMaxInstructions];
-  Constant constants[kMaxConstants];
+  ProgramConstant constants[kMaxConstants];
   // The arguments of the formula that it really reads: input i is argument sources[i]. Others are pruned.
   uint8_t sources[kMaxInputs] = {};
   uint16_t mask_inputs = 0;  // bit i: input i is read as true or false, from data of any dtype

@@ -7,9 +7,11 @@
 #include <string_view>
 #include <type_traits>
 
+#include "base/export.h"
+
 namespace twibil {
 
-std::string shortest(double value);  // the shortest decimal form that reads back as the same double
+TW_API std::string shortest(double value);  // the shortest decimal form that reads back as the same double
 
 inline void append_part(std::string& to, std::string_view s) { to += s; }
 inline void append_part(std::string& to, const char* s) { to += s; }

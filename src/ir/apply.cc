@@ -8,7 +8,7 @@
 
 namespace twibil {
 
-constinit thread_local Modes modes;
+TW_API constinit thread_local Modes modes;
 ApplyFunction apply_hook = nullptr;
 
 static std::atomic<DType> chosen_float = DType::float32;

@@ -28,9 +28,9 @@ class OutputPointers {
 };
 
 /// All visible outputs of `op`. Missing trailing optional inputs may be left out.
-Vals apply_all(const OpDef& op, const void* attrs, std::span<const Val> in);
+TW_API Vals apply_all(const OpDef& op, const void* attrs, std::span<const Val> in);
 /// The first output.
-Val apply(const OpDef& op, const void* attrs, std::initializer_list<Val> in);
+TW_API Val apply(const OpDef& op, const void* attrs, std::initializer_list<Val> in);
 template <class A>
 requires(!std::is_pointer_v<A>) Val apply(const OpDef& op, const A& attrs, std::initializer_list<Val> in) {
   return apply(op, static_cast<const void*>(&attrs), in);
@@ -39,9 +39,9 @@ inline Val apply(const OpDef& op, std::initializer_list<Val> in) { return apply(
 
 /// The dtype of new arrays and of results that no input decides, the same in the whole process: float32, or float64
 /// after set_default_float(float64), which is NumPy's rule.
-DType default_float();
+TW_API DType default_float();
 void set_default_float(DType t);  // a type error for others
 /// The dtype of an array that is made from numbers: bool for a bool; int64 for an integer where NumPy's rule holds.
-DType default_dtype(const Scalar& s);
+TW_API DType default_dtype(const Scalar& s);
 
 }  // namespace twibil

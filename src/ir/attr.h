@@ -140,16 +140,16 @@ template <class A, size_t N> constexpr AttrSchema schema(const Field (&fields)[N
 }
 
 /// Text of one attribute, as it stands in files and messages: "(3, 3)", "None", "0.5", "max".
-std::string print_attr(const Field& field, const void* attrs);
+TW_API std::string print_attr(const Field& field, const void* attrs);
 /// Reads text into one attribute; forgiving about spelling ("(3,3)", "[3, 3]", "3", "(3L,)", "True", "1").
 /// Throws a value error that names the field.
-void parse_attr(const Field& field, void* attrs, std::string_view text);
+TW_API void parse_attr(const Field& field, void* attrs, std::string_view text);
 /// Position of `word` in "max|avg|sum"; a value error lists the words otherwise.
 int find_choice(const Field& field, std::string_view word);
 /// Whether `name` is one of the words, which are separated by blanks; null holds none.
 bool is_among(const char* words, std::string_view name);
 /// Finds a field by name or rename; null when there is none.
-const Field* find_field(const AttrSchema& schema, std::string_view name);
+TW_API const Field* find_field(const AttrSchema& schema, std::string_view name);
 
 template <class T> T& attr_at(void* attrs, const Field& f) {
   return *reinterpret_cast<T*>(static_cast<std::byte*>(attrs) + f.offset);

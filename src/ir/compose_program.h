@@ -17,7 +17,7 @@ class Composer {
 
   /// The value of argument `index`; arguments must come in order, a repeated one gives the same value.
   formula::Id argument(int index, bool is_mask);
-  formula::Id number(const Scalar& s) { return recorder_.constant({Constant::Kind::number, s}); }
+  formula::Id number(const Scalar& s) { return recorder_.constant({ProgramConstant::Kind::number, s}); }
   /// The value as true or false, or a truth value as 0 or 1.
   formula::Id as_mask(formula::Id x);
   formula::Id as_value(formula::Id x);

@@ -114,11 +114,11 @@ double value_of(Prim prim, double a, double b, double c) {
   TW_ASSERT(!"a primitive");
 }
 
-double value_of(const Constant& c) {
+double value_of(const ProgramConstant& c) {
   switch (c.kind) {
-    case Constant::Kind::lowest: return std::numeric_limits<double>::lowest();
-    case Constant::Kind::highest: return std::numeric_limits<double>::max();
-    case Constant::Kind::number: break;
+    case ProgramConstant::Kind::lowest: return std::numeric_limits<double>::lowest();
+    case ProgramConstant::Kind::highest: return std::numeric_limits<double>::max();
+    case ProgramConstant::Kind::number: break;
   }
   return c.number.as_double();
 }
@@ -129,10 +129,10 @@ std::string name_of(const Program& p, const Ref& r) {
     case Ref::Kind::input: return text(p.reads_mask(r.index) ? "m" : "x", p.sources[r.index]);
     case Ref::Kind::param: return text("p", r.index);
     case Ref::Kind::constant: {
-      const Constant& c = p.constants[r.index];
-      return c.kind == Constant::Kind::lowest    ? "lowest"
-             : c.kind == Constant::Kind::highest ? "highest"
-                                                 : text(c.number.as_double());
+      const ProgramConstant& c = p.constants[r.index];
+      return c.kind == ProgramConstant::Kind::lowest    ? "lowest"
+             : c.kind == ProgramConstant::Kind::highest ? "highest"
+                                                        : text(c.number.as_double());
     }
     case Ref::Kind::none: break;
   }

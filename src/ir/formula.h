@@ -38,8 +38,8 @@ class Expr {
  public:
   template <class T>
   requires std::is_arithmetic_v<T>
-  constexpr Expr(T v) : constant_{Constant::Kind::number, to_scalar(v)} {}
-  constexpr Expr(const Constant& c) : constant_(c) {}
+  constexpr Expr(T v) : constant_{ProgramConstant::Kind::number, to_scalar(v)} {}
+  constexpr Expr(const ProgramConstant& c) : constant_(c) {}
   constexpr Expr(Recorder* r, Id id) : recorder_(r), id_(id) {}
 
   constexpr Recorder* recorder() const { return recorder_; }
@@ -52,7 +52,7 @@ class Expr {
   }
   Recorder* recorder_ = nullptr;
   Id id_ = kNoId;
-  Constant constant_;
+  ProgramConstant constant_;
 };
 
 /// True or false per element.
@@ -124,8 +124,8 @@ constexpr Mask operator&&(const Mask& a, const Mask& b) { return logical_and(a, 
 constexpr Mask operator||(const Mask& a, const Mask& b) { return logical_or(a, b); }
 constexpr Mask operator!(const Mask& a) { return logical_not(a); }
 
-constexpr Expr lowest() { return Constant{Constant::Kind::lowest, {}}; }
-constexpr Expr highest() { return Constant{Constant::Kind::highest, {}}; }
+constexpr Expr lowest() { return ProgramConstant{ProgramConstant::Kind::lowest, {}}; }
+constexpr Expr highest() { return ProgramConstant{ProgramConstant::Kind::highest, {}}; }
 constexpr Expr infinity() { return std::numeric_limits<double>::infinity(); }
 constexpr Expr square(const Expr& x) { return x * x; }
 constexpr Expr reciprocal(const Expr& x) { return 1 / x; }

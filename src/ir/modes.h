@@ -2,6 +2,7 @@
 // Per thread: whether operations are recorded for gradients, whether networks train or predict, and whether calls are
 // traced instead of run.
 #pragma once
+#include "base/export.h"
 
 namespace twibil {
 
@@ -10,7 +11,7 @@ struct Modes {
   bool training = false;
   bool tracing = false;  // every call goes to ir/trace.h's tracer, whatever its inputs are
 };
-extern constinit thread_local Modes modes;
+extern TW_API constinit thread_local Modes modes;
 
 /// Sets recording and training for a scope.
 class ModeScope {

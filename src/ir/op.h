@@ -87,7 +87,7 @@ class Vals {
   Vals(std::initializer_list<Val> list) {
     for (const Val& v : list) push_back(v);
   }
-  void push_back(Val v);
+  TW_API void push_back(Val v);
   int size() const { return size_; }
   Val& operator[](int i) { return i < kInPlace ? items_[i] : more_[i - kInPlace]; }
   const Val& operator[](int i) const { return i < kInPlace ? items_[i] : more_[i - kInPlace]; }
@@ -234,8 +234,9 @@ struct OpDef {
   // gradient
   NeedsMask needs = 0;
   GradFunction grad = nullptr;
-  bool auto_grad = false;         // derive the formula
-  const char* no_grad = nullptr;  // why there is none
+  bool auto_grad = false;                // derive the formula, or use `derivatives`
+  const Program* derivatives = nullptr;  // by each input: formulas of (inputs..., dy) that somebody wrote
+  const char* no_grad = nullptr;         // why there is none
   // facts
   std::array<Pair, 3> inplace = {};  // output k may use the memory of input i
   std::array<Pair, 6> updates = {};  // output k *is* input i, written in place
@@ -347,7 +348,7 @@ struct NoAttrs {};
 }  // namespace twibil
 
 /// TW_OP(softmax) = whole({.name = "softmax", ...}); defines op_softmax and links it into the registry.
-#define TW_OP(id)                                                 \
-  extern const ::twibil::OpDef op_##id;                           \
-  static const ::twibil::Registration registration_##id(op_##id); \
+#define TW_OP(id)                                           \
+  extern const ::twibil::OpDef op_##id;                     \
+  static ::twibil::Registration registration_##id(op_##id); \
   constexpr ::twibil::OpDef op_##id

@@ -34,7 +34,7 @@ class Recorder {
     if (param_count_ == kMaxParams) formula_is_too_long();
     return push({Node::Kind::param, Prim::identity, param_count_++});
   }
-  constexpr Id constant(Constant value) {
+  constexpr Id constant(ProgramConstant value) {
     constexpr int64_t kExact = int64_t{1} << 53;
     Scalar& v = value.number;
     if (!v.is_real() && v.integer >= -kExact && v.integer <= kExact) v = Scalar(static_cast<double>(v.integer));
@@ -44,7 +44,7 @@ class Recorder {
     constants_[constant_count_] = value;
     return push({Node::Kind::constant, Prim::identity, constant_count_++});
   }
-  constexpr Id number(double v) { return constant({Constant::Kind::number, Scalar(v)}); }
+  constexpr Id number(double v) { return constant({ProgramConstant::Kind::number, Scalar(v)}); }
 
   /// One primitive. Operands are brought to the class (value, mask) it wants; equal nodes are one; identities that hold
   /// for every value of every dtype are applied.
@@ -98,7 +98,7 @@ class Recorder {
     return x + (nodes_[x].kind == Node::Kind::constant ? 2000 : nodes_[x].kind == Node::Kind::param ? 1000 : 0);
   }
   constexpr bool is_number(Id x) const {
-    return nodes_[x].kind == Node::Kind::constant && constants_[nodes_[x].index].kind == Constant::Kind::number;
+    return nodes_[x].kind == Node::Kind::constant && constants_[nodes_[x].index].kind == ProgramConstant::Kind::number;
   }
   constexpr const Scalar& number_of(Id x) const { return constants_[nodes_[x].index].number; }
   constexpr bool is(Id x, double v) const { return is_number(x) && number_of(x).as_double() == v; }
@@ -111,7 +111,7 @@ class Recorder {
   constexpr void append(Program& p, Temps& temps, int node) const;
 
   Node nodes_[kMaxNodes];
-  Constant constants_[kMaxConstants * 2];
+  ProgramConstant constants_[kMaxConstants * 2];
   uint8_t node_count_ = 0, argument_count_ = 0, param_count_ = 0, constant_count_ = 0;
 };
 

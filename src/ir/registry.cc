@@ -2,45 +2,134 @@
 #include "ir/registry.h"
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <deque>
 #include <map>
 #include <mutex>
 #include <unordered_map>
+#include <utility>
 
 #include "ir/formula_derivative.h"
 
 namespace twibil {
 
-// Start-up only pushes onto this list: an exception there could not be caught by anybody.
-static constinit const Registration* registrations = nullptr;
-
-Registration::Registration(const OpDef& definition) : op(definition), next(registrations) { registrations = this; }
-
 namespace {
+
+// Start-up only pushes onto this list: an exception there could not be caught by anybody.
+constinit std::atomic<const Registration*> registrations = nullptr;
+constinit thread_local std::vector<Registration*>* collecting = nullptr;
+
+void link_in(Registration* r) {
+  const Registration* first = registrations.load(std::memory_order_relaxed);
+  do r->next = first;
+  while (!registrations.compare_exchange_weak(first, r, std::memory_order_release, std::memory_order_relaxed));
+}
+
+/// The registry at one time. Old ones stay, because somebody may look at them.
 struct Tables {
+  const Registration* newest;
   std::vector<const OpDef*> sorted;
   std::unordered_map<std::string_view, const OpDef*> by_name;
-  Tables() {
-    for (const Registration* r = registrations; r; r = r->next) {
+  std::array<const OpDef*, 16> by_role{};
+
+  explicit Tables(const Registration* from) : newest(from) {
+    for (const Registration* r = newest; r; r = r->next) {
       sorted.push_back(&r->op);
       bool fresh = by_name.emplace(r->op.name, &r->op).second;
       TW_CHECK(fresh, runtime, "two operators are called ", r->op.name);
+      if (r->op.role == Role::none) continue;
+      const OpDef*& place = by_role[static_cast<size_t>(r->op.role)];
+      TW_CHECK(!place, runtime, r->op.name, " and ", place->name, " claim the same role");
+      place = &r->op;
     }
-    std::sort(sorted.begin(), sorted.end(),
-              [](auto* a, auto* b) { return std::string_view(a->name) < std::string_view(b->name); });
+    std::ranges::sort(sorted, {}, [](const OpDef* op) { return std::string_view(op->name); });
   }
 };
-const Tables& tables() {
-  static const Tables t;
-  return t;
+
+std::mutex& changes() {
+  static std::mutex mutex;
+  return mutex;
 }
+
+const Tables& tables() {
+  static constinit std::atomic<const Tables*> current = nullptr;
+  const Tables* t = current.load(std::memory_order_acquire);
+  if (t && t->newest == registrations.load(std::memory_order_acquire)) return *t;
+  static std::mutex mutex;
+  static std::deque<Tables> all;
+  std::lock_guard lock(mutex);
+  const Registration* newest = registrations.load(std::memory_order_acquire);
+  t = current.load(std::memory_order_acquire);
+  if (t && t->newest == newest) return *t;
+  current.store(&all.emplace_back(newest), std::memory_order_release);
+  return all.back();
+}
+
+/// Whether the operator may be added beside those of `known`.
+void check_new(const OpDef& op, std::span<const OpDef* const> known) {
+  TW_CHECK(op.name && *op.name && op.doc, value, "an operator needs a name and a doc");
+  TW_CHECK(op.expand || op.program || op.view || (op.infer && op.kernel), value, op.name,
+           ": an operator needs a formula, a view, infer and kernel, or an expansion");
+  TW_CHECK(op.expand || op.grad || op.auto_grad || op.no_grad, value, op.name,
+           ": an operator needs a gradient or a reason to have none");
+  TW_CHECK(op.role == Role::none, value, op.name, ": roles belong to the library's own operators");
+  for (const OpDef* other : known) {
+    TW_CHECK(std::string_view(other->name) != op.name, value, "there is already an operator ", op.name);
+    for (const char* name : op.names)
+      for (const char* taken : other->names)
+        TW_CHECK(!name || !taken || std::string_view(name) != taken, value, op.name, ": the public name ", name,
+                 " belongs to the operator ", other->name);
+  }
+}
+
 }  // namespace
+
+Registration::Registration(const OpDef& definition, uint64_t compiled_against) : op(definition), abi(compiled_against) {
+  if (collecting) collecting->push_back(this);
+  else link_in(this);
+}
+
+void register_operator(const OpDef& op) {
+  static std::deque<Registration> storage;
+  std::lock_guard lock(changes());
+  check_new(op, registry());
+  std::vector<Registration*> own, *before = std::exchange(collecting, &own);
+  Registration* r = &storage.emplace_back(op);
+  collecting = before;
+  link_in(r);
+}
+
+RegistrationScope::RegistrationScope() {
+  TW_ASSERT(!collecting);
+  collecting = &found_;
+}
+RegistrationScope::~RegistrationScope() { collecting = nullptr; }
+
+std::vector<const OpDef*> RegistrationScope::commit(std::string_view source) {
+  collecting = nullptr;
+  for (const Registration* r : found_)
+    TW_CHECK(r->abi == kOperatorAbi, runtime, source,
+             ": its operators were compiled against another version of twibil; compile it again with the headers of "
+             "this one");
+  std::lock_guard lock(changes());
+  std::vector<const OpDef*> added, known = registry();
+  for (const Registration* r : found_) {
+    check_new(r->op, known);
+    known.push_back(&r->op);
+    added.push_back(&r->op);
+  }
+  for (Registration* r : found_) link_in(r);
+  found_.clear();
+  return added;
+}
 
 const std::vector<const OpDef*>& registry() { return tables().sorted; }
 
 const OpDef* find_op(std::string_view name) {
-  auto it = tables().by_name.find(name);
-  return it == tables().by_name.end() ? nullptr : it->second;
+  const auto& names = tables().by_name;
+  auto found = names.find(name);
+  return found == names.end() ? nullptr : found->second;
 }
 
 const OpDef& require_op(std::string_view name) {
@@ -51,17 +140,7 @@ const OpDef& require_op(std::string_view name) {
 }
 
 const OpDef& op_with_role(Role role) {
-  static const auto by_role = [] {
-    std::array<const OpDef*, 16> found{};
-    for (const OpDef* op : registry()) {
-      if (op->role == Role::none) continue;
-      auto& place = found[static_cast<int>(op->role)];
-      TW_CHECK(!place, runtime, op->name, " and ", place->name, " claim the same role");
-      place = op;
-    }
-    return found;
-  }();
-  const OpDef* op = by_role[static_cast<int>(role)];
+  const OpDef* op = tables().by_role[static_cast<size_t>(role)];
   TW_ASSERT(op);
   return *op;
 }
@@ -83,7 +162,7 @@ const OpDef& derivative_of(const OpDef& op, int input) {
   const OpDef*& place = known[{&op, input}];
   if (place) return *place;
   Derived& d = storage.emplace_back();
-  d.program = derivative(*op.program, input);
+  d.program = op.derivatives ? op.derivatives[input] : derivative(*op.program, input);
   d.name = text("derivative of ", op.name, " by ", op.in[input].name);
   d.def = op;
   d.def.name = d.name.c_str();
@@ -94,6 +173,7 @@ const OpDef& derivative_of(const OpDef& op, int input) {
   d.def = counted(d.def);
   d.def.grad = nullptr;
   d.def.auto_grad = true;
+  d.def.derivatives = nullptr;
   d.def.needs = kAllInputs;
   d.def.samples = {};
   d.def.role = Role::none;

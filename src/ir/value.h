@@ -60,17 +60,17 @@ struct alignas(64) Value {
     if (s.weak && s.dtype == DType::int64) s.number = *reinterpret_cast<const int64_t*>(data);
     return s;
   }
-  int64_t huge_size() const;
+  TW_API int64_t huge_size() const;
   /// Copies the strides of any value to `out`.
-  void copy_strides(int64_t* out) const;
-  Layout layout() const;
+  TW_API void copy_strides(int64_t* out) const;
+  TW_API Layout layout() const;
 };
 static_assert(sizeof(Value) == 256);
 
 /// With a front end that serialises all handles by a lock of its own (CPython's), counts need no locked instruction.
-extern bool counts_are_plain;
+extern TW_API bool counts_are_plain;
 
-void destroy(Value* v);                           // the last handle went away
+TW_API void destroy(Value* v);                    // the last handle went away
 extern void (*free_variable)(engine::Variable*);  // installed by the runtime, which knows the engine
 
 inline void retain(Value* v) {
@@ -101,9 +101,9 @@ class Val {
     if (v_) release(v_);
   }
   /// Numbers become weak scalars.
-  Val(double scalar);
-  Val(int scalar);
-  Val(int64_t scalar);
+  TW_API Val(double scalar);
+  TW_API Val(int scalar);
+  TW_API Val(int64_t scalar);
   static Val adopt(Value* v) {  // takes over one count
     Val h;
     h.v_ = v;
@@ -125,25 +125,25 @@ class Val {
 };
 
 /// A fresh contiguous value with uninitialised data.
-Value* new_value(DType dtype, std::span<const int64_t> dims);
+TW_API Value* new_value(DType dtype, std::span<const int64_t> dims);
 /// Only shape and dtype, no data.
 Value* new_ghost(const Value& like);
 /// Gives back the elements of a value on which nobody else has a handle; its shape and dtype stay. Cannot fail.
 void become_ghost(Value* v);
 /// A view of `base` (of its root); counts the root.
-Value* new_view(Value& base, const Layout& layout);
+TW_API Value* new_view(Value& base, const Layout& layout);
 /// The view base[index]; the index is in range.
 Value* new_item_view(Value& base, int64_t index);
 /// The same elements as `base` without its gradient link.
-Value* new_alias(Value& base);
+TW_API Value* new_alias(Value& base);
 /// A value on memory of somebody else, given back through `release`.
 Value* new_borrowed(DType dtype, std::span<const int64_t> dims, const int64_t* strides, void* data, bool read_only,
                     void (*release_data)(void*), void* context);
-Value* new_weak(double v);
-Value* new_weak(int64_t v);
+TW_API Value* new_weak(double v);
+TW_API Value* new_weak(int64_t v);
 Value* new_weak_bool(bool v);
 /// The number inside a weak or one-element value that is ready.
-Scalar scalar_of(const Value& v);
+TW_API Scalar scalar_of(const Value& v);
 
 void set_node(Value* v, Node* node, uint32_t output);  // takes over one count of node; null clears
 inline void bump_version(Value* v) { ++v->root->version; }

@@ -110,16 +110,16 @@ void plan_scalars(Plan& plan, std::span<const Scalar> params) {
     plan.is_one[kFirstParam + i] = true;
   }
   for (int i = 0; i < p.constant_count; ++i) {
-    const Constant& c = p.constants[i];
+    const ProgramConstant& c = p.constants[i];
     uint64_t* to = &plan.scalars[kMaxParams + i];
     plan.is_one[kFirstConstant + i] = true;
-    if (c.kind == Constant::Kind::number) {
+    if (c.kind == ProgramConstant::Kind::number) {
       store_scalar(c.number, plan.work, to);
     } else {
       dispatch(plan.work, [&]<class T>() {
         if constexpr (std::is_arithmetic_v<T>) {
-          const T limit =
-              c.kind == Constant::Kind::lowest ? std::numeric_limits<T>::lowest() : std::numeric_limits<T>::max();
+          const T limit = c.kind == ProgramConstant::Kind::lowest ? std::numeric_limits<T>::lowest()
+                                                                  : std::numeric_limits<T>::max();
           std::memcpy(to, &limit, sizeof limit);
         }
       });

@@ -5,12 +5,12 @@
 
 namespace twibil {
 
-static void store_constant(const Constant& c, DType t, std::byte* to) {
+static void store_constant(const ProgramConstant& c, DType t, std::byte* to) {
   dispatch(t, [&]<class T>() {
     using C = std::conditional_t<(std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>), float, T>;
     C v;
-    if (c.kind == Constant::Kind::lowest) v = std::numeric_limits<C>::lowest();
-    else if (c.kind == Constant::Kind::highest) v = std::numeric_limits<C>::max();
+    if (c.kind == ProgramConstant::Kind::lowest) v = std::numeric_limits<C>::lowest();
+    else if (c.kind == ProgramConstant::Kind::highest) v = std::numeric_limits<C>::max();
     else if (std::is_integral_v<C>) v = static_cast<C>(c.number.as_int());
     else v = static_cast<C>(c.number.as_double());
     if constexpr (std::is_same_v<C, T>) *reinterpret_cast<T*>(to) = v;
@@ -19,8 +19,8 @@ static void store_constant(const Constant& c, DType t, std::byte* to) {
 }
 
 // A constant that the integers lack (0.5 in a formula) keeps them off the short way.
-static bool fits(const Constant& c, DType t) {
-  return is_floating(t) || c.kind != Constant::Kind::number || !c.number.is_real() ||
+static bool fits(const ProgramConstant& c, DType t) {
+  return is_floating(t) || c.kind != ProgramConstant::Kind::number || !c.number.is_real() ||
          c.number.real == static_cast<double>(c.number.as_int());
 }
 

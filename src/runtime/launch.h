@@ -33,8 +33,8 @@ void launch(Launch& launch);
 /// The engine's state of a value's storage: null while nothing was queued on it; made when it has none.
 engine::Variable* state_of(const Value& v);
 engine::Variable* make_state(const Value& v);
-void wait_to_read(const Value& v);   // until pending writes are done; throws what went wrong in them
-void wait_to_write(const Value& v);  // until pending reads and writes are done
+TW_API void wait_to_read(const Value& v);   // until pending writes are done; throws what went wrong in them
+TW_API void wait_to_write(const Value& v);  // until pending reads and writes are done
 bool is_ready(const Value& v);
 void wait_all();
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/trace_call.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "ir/apply.h"
@@ -268,7 +269,8 @@ std::vector<Val> call_function(std::shared_ptr<const GraphFunction> f, std::span
   for (const Val& v : in) raw.push_back(v.get());
   for (Val& v : out) {
     gradient->out.push_back(Val::adopt(new_alias(*v)));
-    if (v->node) v = Val::adopt(new_alias(*v));  // an input that comes back
+    bool given = std::ranges::any_of(in, [&](const Val& x) { return x.get() == v.get(); });
+    if (given || v->node) v = Val::adopt(new_alias(*v));  // an input that comes back
     results.push_back(v.get());
   }
   record_custom(raw, results, std::move(gradient));
