@@ -94,6 +94,27 @@ def run_demo(folder, *more):
             "--held-out", "4", *more]
 
 
+def check_files(folder):
+    """The exported detector gives what the saved one gives, for any number of pictures."""
+    import json
+    import twibil as mx
+    from twibil.demo.network import TinySSD, detect
+    from twibil.demo.scenes import to_input
+    from twibil.gluon import SymbolBlock
+    stem = str(folder / "tiny_ssd")
+    wants = json.loads((folder / "tiny_ssd-predict.json").read_text(encoding="utf-8"))
+    assert wants["size"] == [64, 64] and wants["classes"][0] == "t-shirt" and wants["detector"]["threshold"] == 0.4
+    pictures, _ = make_scenes().render(0, 3)
+    onp.testing.assert_array_equal(mx.image.imread(str(folder / "scene.png")).asnumpy(), pictures[0].asnumpy())
+    onp.testing.assert_allclose((pictures.asnumpy() / wants["divide"] - 1).transpose(0, 3, 1, 2),
+                                to_input(pictures).asnumpy(), atol=1e-6)
+    net = TinySSD(len(wants["classes"]))
+    net.load_parameters(stem + ".params")
+    loaded = SymbolBlock.imports(stem + "-symbol.json", ["data"], stem + "-0000.params")
+    for ours, theirs in zip(detect(net, to_input(pictures)), detect(loaded, to_input(pictures))):
+        onp.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
+
+
 def test_program_stops_at_a_signal_and_goes_on(tmp_path):
     make_scenes()
     heeds = lambda: signal.signal(signal.SIGINT, signal.default_int_handler)  # the background of a shell ignores it
@@ -111,6 +132,7 @@ def test_program_stops_at_a_signal_and_goes_on(tmp_path):
     assert {"detections.png", "training.png", "figures.json", "tiny_ssd.params"} <= set(os.listdir(tmp_path))
     assert f"{tmp_path}/explain.html" in done.stdout
     page = (tmp_path / "explain.html").read_text(encoding="utf-8")
+    check_files(tmp_path)
     assert "stages.0.0.0.weight" in page and "network.py:" in page and "measured" in page
 
 
@@ -123,5 +145,5 @@ def test_detector_is_the_same_as_a_graph_for_any_batch():
     eager = net(x)
     net.hybridize()
     for a, b in zip(eager, net(x)):
-        onp.testing.assert_array_equal(a.asnumpy(), b.asnumpy())
+        onp.testing.assert_allclose(a.asnumpy(), b.asnumpy(), rtol=1e-4, atol=1e-6)  # scales are folded into weights
     assert eager[1].shape == (4, eager[0].shape[1], 4) and eager[2].shape == (4, 4 * eager[0].shape[1])

@@ -13,7 +13,7 @@ import twibil as mx
 from . import training
 from .drawing import draw_detections, draw_training
 from .evaluate import mean_average_precision
-from .model_files import explain_detector
+from .model_files import explain_detector, export_detector
 from .network import TinySSD, detect
 from .scenes import make_scenes, to_input
 from .settings import Settings
@@ -68,10 +68,13 @@ def main(argv=None) -> int:
                "peak_bytes": mx.context.memory_stats()["peak_bytes"], "train_seconds": round(progress["seconds"], 1)}
     (args.out / "figures.json").write_text(json.dumps(figures, indent=2) + "\n")
     explain_detector(args.out / "explain.html", net, settings)
+    export_detector(args.out, net, settings)
     print(f"demo: mAP@0.5 {map50:.3f} on {settings.held_out} held-out pictures, {figures['examples_per_second']} "
           f"examples/s, peak {figures['peak_bytes'] / 2**20:.0f} MiB, trained in {progress['seconds']:.0f} s; see "
           f"{args.out}/detections.png\n"
-          f"demo: what the compiler made of the detector: {args.out}/explain.html")
+          f"demo: what the compiler made of the detector: {args.out}/explain.html\n"
+          f"demo: the detector as files: {args.out}/tiny_ssd-symbol.json, {args.out}/tiny_ssd-0000.params; a picture to try: "
+          f"{args.out}/scene.png")
     return 0
 
 

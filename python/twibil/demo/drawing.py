@@ -14,7 +14,10 @@ TILE = 320  # sides of a picture in the grid; the network sees the same scene in
 GAP = 8
 
 
-def draw_detections(path, net, settings, rows=3, columns=4, first=0, score=0.4) -> None:
+SCORE = 0.4  # what is less certain is not drawn
+
+
+def draw_detections(path, net, settings, rows=3, columns=4, first=0, score=SCORE) -> None:
     """A grid of held-out pictures with the boxes, names and scores of what the network found."""
     sharp = make_scenes(settings, training=False, side=TILE)
     seen = make_scenes(settings, training=False)

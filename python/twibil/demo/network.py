@@ -9,6 +9,7 @@ from twibil.gluon import HybridBlock, nn
 
 SIZES = [[0.2, 0.272], [0.37, 0.447], [0.54, 0.619], [0.71, 0.79], [0.88, 0.961]]
 RATIOS = [1, 2, 0.5]
+OVERLAP = 0.45  # boxes of one class that share more are merged
 ANCHORS = len(SIZES[0]) + len(RATIOS) - 1
 
 
@@ -78,7 +79,7 @@ def losses(anchors, scores, offsets, labels):
     return class_loss, box_loss
 
 
-def detect(net, x, threshold=0.01, overlap=0.45):
+def detect(net, x, threshold=0.01, overlap=OVERLAP):
     """For each picture a NumPy array of rows class, score, left, top, right, bottom; overlapping boxes are merged."""
     anchors, scores, offsets = net(x)
     chances = npx.softmax(scores, axis=-1).transpose(0, 2, 1)

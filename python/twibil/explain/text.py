@@ -81,6 +81,7 @@ def pass_summaries() -> dict:
     """What each pass does, by name."""
     from .. import _core
     return {**{name: summary for name, summary, _ in _core.passes()},
+            "split_prologue": "computes what depends on parameters alone once, not at each run",
             "plan_memory": "gives every value its place"}
 
 
