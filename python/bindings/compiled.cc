@@ -327,6 +327,60 @@ PyTypeObject CompiledType = {
     .tp_getset = compiled_properties,
 };
 
+// ---- what Python's class CompiledFunction builds on: a call with arrays alone goes straight to the graph ----
+
+struct FunctionObject {
+  PyObject_HEAD PyObject* compiled;
+  Py_ssize_t count;  // of arrays that a call takes
+  int single;        // whether the result is one array instead of a list
+};
+
+void function_dealloc(PyObject* o) {
+  Py_XDECREF(reinterpret_cast<FunctionObject*>(o)->compiled);
+  Py_TYPE(o)->tp_free(o);
+}
+/// _bind(compiled, number of arrays, single)
+PyObject* function_bind(PyObject* o, PyObject* args) {
+  auto& f = *reinterpret_cast<FunctionObject*>(o);
+  PyObject* compiled;
+  Py_ssize_t count;
+  int single;
+  if (!PyArg_ParseTuple(args, "O!np", &CompiledType, &compiled, &count, &single)) return nullptr;
+  Py_XSETREF(f.compiled, Py_NewRef(compiled));
+  f.count = count;
+  f.single = single;
+  Py_RETURN_NONE;
+}
+PyObject* function_call(PyObject* o, PyObject* args, PyObject* keywords) {
+  auto& f = *reinterpret_cast<FunctionObject*>(o);
+  Py_ssize_t n = PyTuple_GET_SIZE(args);
+  bool plain = f.compiled && n == f.count && (!keywords || PyDict_GET_SIZE(keywords) == 0);
+  for (Py_ssize_t i = 0; plain && i < n; ++i) plain = Py_IS_TYPE(PyTuple_GET_ITEM(args, i), &ArrayType);
+  return guarded([&]() -> PyObject* {
+    if (!plain) {
+      Ref general(checked(PyObject_GetAttrString(o, "_call_with")));
+      return checked(PyObject_Call(general.get(), args, keywords));
+    }
+    Ref held(Py_NewRef(f.compiled));
+    CompiledGraph& g = graph_of(f.compiled);
+    std::vector<Val> y = g.call(arguments(g, &PyTuple_GET_ITEM(args, 0), n));
+    return f.single ? wrap(std::move(y[0])) : results(std::move(y));
+  });
+}
+PyMethodDef function_methods[] = {
+    {"_bind", function_bind, METH_VARARGS, nullptr},
+    {},
+};
+PyTypeObject FunctionType = {
+    .ob_base = PyVarObject_HEAD_INIT(nullptr, 0).tp_name = "twibil._core.CompiledFunctionBase",
+    .tp_basicsize = sizeof(FunctionObject),
+    .tp_dealloc = function_dealloc,
+    .tp_call = function_call,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+    .tp_methods = function_methods,
+    .tp_new = PyType_GenericNew,
+};
+
 // ---- a trace ----
 
 struct TraceObject {
@@ -491,10 +545,12 @@ PyObject* wrap_compiled(std::shared_ptr<CompiledGraph> g) { return wrap_graph(st
 
 void add_compiled(PyObject* module) {
   checked(PyType_Ready(&CompiledType));
+  checked(PyType_Ready(&FunctionType));
   checked(PyType_Ready(&TraceType));
   checked(PyType_Ready(&UntracedType));
   checked(PyModule_AddObjectRef(module, "Untraced", reinterpret_cast<PyObject*>(&UntracedType)));
   checked(PyModule_AddObjectRef(module, "Compiled", reinterpret_cast<PyObject*>(&CompiledType)));
+  checked(PyModule_AddObjectRef(module, "CompiledFunctionBase", reinterpret_cast<PyObject*>(&FunctionType)));
   checked(PyModule_AddObjectRef(module, "Trace", reinterpret_cast<PyObject*>(&TraceType)));
   checked(PyModule_AddFunctions(module, functions));
   add_signature(module);

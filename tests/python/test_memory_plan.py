@@ -126,3 +126,16 @@ class TestOutputsThatGradientsRead:
         mx.nd.waitall()
         gc.collect()
         assert _core.memory_stats()["current_bytes"] <= before + 400000
+
+
+def test_calls_of_compiled_functions_take_every_spelling():
+    f = mx.sym.compile(mx.sym.Variable("A") - mx.sym.Variable("B"))
+    a, b = mx.np.array([3.0, 4.0]), mx.np.array([1.0, 1.0])
+    for y in (f(a, b), f(a, B=b), f(B=b, A=a), f([3.0, 4.0], b), f(onp.array([3.0, 4.0], "float32"), 1.0)):
+        assert y.asnumpy().tolist() == [2.0, 3.0]
+    for args, kwargs, message in (((a,), {}, "needs B"), ((a, b, a), {}, "takes 2 arrays"), ((a, b), {"C": a}, "'C'"),
+                                  ((a, b), {"A": a}, "twice")):
+        with pytest.raises(TypeError, match=message):
+            f(*args, **kwargs)
+    both = mx.sym.compile([mx.sym.Variable("A"), mx.sym.Variable("A") * 2])
+    assert [y.asnumpy().tolist() for y in both(b)] == [[1.0, 1.0], [2.0, 2.0]]

@@ -9,9 +9,6 @@ from ..base import did_you_mean
 from .symbol import Group, Symbol
 
 
-_ndarray = _core.ndarray
-
-
 def kept_share(recompute) -> float:
     """What `recompute` means: the share of the values for gradients that may be kept. None asks MXNet's variable
     MXNET_BACKWARD_DO_MIRROR, and means 1 without it. An error if it is neither a truth value nor from 0 to 1."""
@@ -26,13 +23,15 @@ def kept_share(recompute) -> float:
     return float(recompute)
 
 
-class CompiledFunction:
-    """A symbol as a function, called by the names of its variables or by position; see `compile`."""
+class CompiledFunction(_core.CompiledFunctionBase):
+    """A symbol as a function, called by the names of its variables or by position; see `compile`. Takes arrays, or what
+    can become one. Inside `autograd.record()` the result is on the tape."""
 
     def __init__(self, symbol, names, single, without, donate, recompute=None):
         self.symbol, self.names, self._single = symbol, names, single
         self._compiled = _core.compile(symbol, names, without, donate)
         self._compiled.keep(kept_share(recompute))
+        self._bind(self._compiled, len(names), single)
         self._last = None
 
     @classmethod
@@ -43,19 +42,12 @@ class CompiledFunction:
         self.names, self._compiled = compiled.names()[:len(arrays)], compiled
         self._single = len(self.symbol) == 1
         self._last = [(a.shape, a.dtype) for a in arrays]
+        self._bind(compiled, len(self.names), self._single)
         return self
 
-    def __call__(self, *args, **kwargs):
-        """Arrays, or what can become one, in the order of `names` or by name. Inside `autograd.record()` the result
-        is on the tape."""
-        if kwargs or len(args) != len(self.names):
-            args = self._arguments(args, kwargs)
-        else:
-            for a in args:
-                if type(a) is not _ndarray:
-                    args = self._arguments(args, kwargs)
-                    break
-        out = self._compiled.call(*args)
+    def _call_with(self, *args, **kwargs):
+        """A call with anything but arrays in their order."""
+        out = self._compiled.call(*self._arguments(args, kwargs))
         return out[0] if self._single else out
 
     def _arguments(self, args, kwargs):
