@@ -46,6 +46,8 @@ PyObject* scope_exit(PyObject* self, PyObject* const*, Py_ssize_t) {
   Py_RETURN_NONE;
 }
 void scope_dealloc(PyObject* self) { PyObject_Free(self); }
+PyObject* is_recorded(PyObject*, PyObject* o) { return PyBool_FromLong(is_array(o) && value_of(o)->node != nullptr); }
+
 PyMethodDef scope_methods[] = {
     {"__enter__", scope_enter, METH_NOARGS, nullptr},
     {"__exit__", as_method(scope_exit), METH_FASTCALL, nullptr},
@@ -203,6 +205,8 @@ PyObject* record_function(PyObject*, PyObject* args) {
 PyMethodDef functions[] = {
     {"set_recording", set_recording, METH_O, "Switches recording; returns how it was."},
     {"set_training", set_training, METH_O, "Switches the training mode; returns how it was."},
+    {"is_recorded", is_recorded, METH_O,
+     "Whether an array was computed while recording from a variable with a gradient."},
     {"is_recording", is_recording, METH_NOARGS, "Whether operations are recorded for gradients."},
     {"is_training", is_training, METH_NOARGS, "Whether networks behave as in training."},
     {"recording_scope", recording_scope, METH_VARARGS,

@@ -117,3 +117,17 @@ def gpu_memory_info(device_id: int = 0):
 def memory_stats() -> dict:
     """Figures of the caching allocator in bytes: live, peak, cached, limit (see the core's documentation)."""
     return _core.memory_stats()
+
+
+class NoGradient:
+    """`with context.NoGradient():` nothing is recorded for gradients, so nothing is kept for them either; the same as
+    `autograd.pause()`."""
+
+    def __enter__(self):
+        from . import autograd
+        self._scope = autograd.pause()
+        self._scope.__enter__()
+        return self
+
+    def __exit__(self, *exc):
+        return self._scope.__exit__(*exc)

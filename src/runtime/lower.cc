@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "ir/apply.h"
 #include "ir/graph_tracer.h"
@@ -89,6 +90,21 @@ class GivenGrad final : public Grad {
   std::span<const Val> in_;
 };
 
+/// What a call writes, where others hold views of it: the call gets a handle of its own, and the views keep the state
+/// that they had (the passes see to that). Returns the handles that have to follow.
+std::vector<std::pair<size_t, Val>> own_handles(const OpDef& op, std::vector<Val>& in) {
+  std::vector<std::pair<size_t, Val>> written;
+  if (!collector() || !op.writes_inputs()) return written;
+  for (Pair u : op.updates) {
+    if (u.output < 0 || static_cast<size_t>(u.input) >= in.size()) continue;
+    Val& x = in[static_cast<size_t>(u.input)];
+    if (!x || !x->has(kTraced) || x->has(kView) || link_of(*x).storage.use_count() <= 1) continue;
+    Val own = Val::adopt(new_traced(*tracer, link_of(*x).edge, x->sig(), {}, *link_of(*x).storage));
+    written.emplace_back(u.input, std::exchange(x, own));
+  }
+  return written;
+}
+
 /// Outputs that users do not see, of a traced call that stayed one node.
 void add_hidden(const SymbolNode& n, std::vector<Val>& out) {
   SymbolLowering* c = collector();
@@ -119,11 +135,16 @@ std::vector<Val> Interpreter::inputs_of(const SymbolNode& n) {
 
 std::vector<Val> Interpreter::call(const SymbolNode& n) {
   std::vector<Val> in = inputs_of(n), out;
+  std::vector<std::pair<size_t, Val>> written = own_handles(*n.op, in);
   std::vector<Value*> raw;
   for (const Val& v : in) raw.push_back(v.get());
   const void* attrs = n.attrs.empty() ? nullptr : n.attrs.data();
   OutputPointers results(*n.op, attrs);
   invoke(*n.op, attrs, raw, results.data());
+  for (auto& [i, handle] : written) {
+    relink(*handle, link_of(*in[i]).edge);
+    bump_version(handle.get());
+  }
   for (int k = 0; k < results.count(); ++k) out.push_back(Val::adopt(results[k]));
   out.resize(static_cast<size_t>(n.outputs));
   add_hidden(n, out);
@@ -160,6 +181,11 @@ std::vector<Val> Interpreter::backward(const SymbolNode& n) {
     if (x && is_floating(x->dtype()) && !x->has(kWeak)) {
       x = Val::adopt(x->has(kGhost) ? new_ghost(*x) : new_alias(*x));
       if (in[outputs + i]->node) set_node(x.get(), share(in[outputs + i]->node), in[outputs + i]->node_output);
+      // Two inputs with one place on the tape would each get the gradient of both.
+      auto same_place = [&](const Val& v) { return v && v->node == x->node && v->node_output == x->node_output; };
+      auto given = std::span(in).subspan(outputs, inputs);
+      if (x->node && !x->has(kGhost) && std::ranges::count_if(given, same_place) > 1)
+        x = apply(op_with_role(Role::copy), {x});
       if (!x->node) mark(*x);
       variables.push_back(x);
       place.push_back(i);

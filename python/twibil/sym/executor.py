@@ -111,7 +111,9 @@ class Executor:
             raise ValueError(f"backward: there must be a gradient for each of the {len(outputs)} outputs; got "
                              f"{len(out_grads)}")
         pairs = [(y, None if out_grads is None else out_grads[i]) for i, y in enumerate(outputs)
-                 if "float" in str(y.dtype)]
+                 if _core.is_recorded(y)]  # others do not depend on what wants a gradient
+        if not pairs:
+            return
         autograd.backward([y for y, _ in pairs], None if out_grads is None else [g for _, g in pairs],
                           retain_graph=True, train_mode=is_train)
 

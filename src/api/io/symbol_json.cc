@@ -57,7 +57,6 @@ void put_call(std::map<std::string, std::string>& to, const OpDef& op, const Att
     std::string now = print_attr(f, attrs.data());
     if (!w.always && now == print_attr(f, defaults.data())) continue;
     if (f.kind == AttrKind::text && now.empty()) continue;
-    if (now == "None" && now == print_attr(f, defaults.data())) continue;
     to[std::string(w.word)] = now;
   }
   if (op.variadic()) to["num_args"] = std::to_string(inputs);
@@ -120,6 +119,9 @@ class Writer {
   std::string op_of(const SymbolNode& n) const {
     if (is_variable(n)) return "null";
     if (n.kind == SymbolNode::Kind::backward) return kBackwardName;
+    // A graph that was read keeps the names that it had, of several that mean the same.
+    auto said = n.marks.find(kGraphNameWord);
+    if (said != n.marks.end() && calls_.at(&n).op == n.op && find_graph_op(said->second) == n.op) return said->second;
     TW_CHECK(n.kind == SymbolNode::Kind::call, value, "save: node ", n.name, " is a function of the program (",
              n.op_name(), "), which no file can hold");
     return graph_name(*calls_.at(&n).op);
@@ -128,6 +130,11 @@ class Writer {
     std::map<std::string, std::string> all(n.marks.begin(), n.marks.end());
     if (n.kind == SymbolNode::Kind::call)
       put_call(all, *calls_.at(&n).op, calls_.at(&n).attrs, calls_.at(&n).in.size());
+    all.erase(kGraphNameWord);
+    if (auto unknown = all.find(kUnknownSizesWord); unknown != all.end()) {
+      all["shape"] = unknown->second;
+      all.erase(unknown);
+    }
     if (n.hint.has_shape && n.kind == SymbolNode::Kind::variable) all[kShapeWord] = print_shape(n.hint.shape, numpy_);
     if (n.hint.dtype != kUnknownDType && n.kind == SymbolNode::Kind::variable)
       all[kDTypeWord] = std::to_string(type_flag(n.hint.dtype));
@@ -172,6 +179,8 @@ class Writer {
 
 std::map<std::string, std::string> graph_attributes(const SymbolNode& n) {
   std::map<std::string, std::string> all(n.marks.begin(), n.marks.end());
+  all.erase(kGraphNameWord);
+  all.erase(kUnknownSizesWord);
   if (n.kind == SymbolNode::Kind::call) put_call(all, *n.op, n.attrs, n.in.size());
   if (n.hint.has_shape && n.kind == SymbolNode::Kind::variable) all[kShapeWord] = print_shape(n.hint.shape, true);
   if (n.hint.dtype != kUnknownDType && n.kind == SymbolNode::Kind::variable)

@@ -19,7 +19,7 @@ namespace {
 constexpr const char* kWithoutEffect =
     "num_args ctx cudnn_tune cudnn_off workspace is_int min_calib_range max_calib_range forward_stype order "
     "infer_range "
-    "sparse_grad lazy_update profiler_scope";
+    "sparse_grad lazy_update profiler_scope repeat=1";
 
 class Reader {
  public:
@@ -150,7 +150,7 @@ class Reader {
     std::string& place = v.marks[hidden.empty() ? key : hidden];
     place = value;
     // Until 0.9.3 an initializer stood under its name alone.
-    if (hidden.empty() && key == "__init__" && !value.starts_with('[')) place = text("[\"", value, "\", {}]");
+    if (version_ < 904 && key == "__init__" && !value.starts_with('[')) place = text("[\"", value, "\", {}]");
   }
   void set_shape(SymbolNode& v, const std::string& value) const {
     struct ShapeAttr {
@@ -202,6 +202,8 @@ class Reader {
         bool old_flatten = version_ < 905 && f->kind == AttrKind::maybe_integer && key == "axis" &&
                            value.string == "-1" && print_attr(*f, op.attrs.defaults) == "None";
         if (!old_flatten) parse_attr(*f, attrs.data(), value.string);
+        if (op.creates && !numpy_ && f->kind == AttrKind::int_list)
+          forget_sizes(attr_at<IntList>(attrs.data(), *f), marks, value.string);
       } else {
         mark_call(op, op_name, in, marks, key, value.string, false);
       }
@@ -217,7 +219,17 @@ class Reader {
              op.inputs(), " inputs; got ", in.size());
     SymbolNodePtr n = make_call(op, attrs.data(), std::move(in), name);
     n->marks = std::move(marks);
+    if (op_name != graph_name(op)) n->marks[kGraphNameWord] = op_name;
     return n;
+  }
+  /// In MXNet 1 a created array may have sizes that are not known, written 0: states of recurrent layers for any batch.
+  /// They have size 1 here and broadcast; the mark keeps the text.
+  static void forget_sizes(IntList& shape, std::map<std::string, std::string>& marks, const std::string& value) {
+    for (int i = 0; i < shape.size(); ++i) {
+      if (shape[i] != 0) continue;
+      shape[i] = 1;
+      marks[kUnknownSizesWord] = value;
+    }
   }
   /// What is no attribute of the operator: of users, without effect, or, in old files, of a parameter.
   void mark_call(const OpDef& op, const std::string& op_name, const std::vector<SymbolRef>& in,
@@ -228,10 +240,6 @@ class Reader {
       marks[hidden] = value;
       return;
     }
-    if (key.starts_with("__") || of_users) {
-      marks[key] = value;
-      return;
-    }
     for (size_t i = 0; i < in.size(); ++i) {  // "weight_lr_mult"
       std::string prefix = graph_input(op, i) + "_";
       if (!key.starts_with(prefix) || !in[i].node->is_input()) continue;
@@ -240,7 +248,11 @@ class Reader {
       in[i].node->marks.emplace(own, value);
       return;
     }
-    if (is_among(kWithoutEffect, key)) return;
+    if (key.starts_with("__") || of_users) {
+      marks[key] = value;
+      return;
+    }
+    if (is_among(kWithoutEffect, key) || is_among(kWithoutEffect, text(key, "=", value))) return;
     std::vector<std::string_view> known;
     for (const Field& f : op.attrs.span()) known.push_back(graph_word(op, f).word);
     throw_error(ErrorKind::value, text(op_name, ": there is no attribute ", std::string_view(key).substr(0, 80),

@@ -166,11 +166,11 @@ TW_OP(group_norm) = whole({
 struct SoftmaxActivationAttrs {
   Choice mode;
 };
-inline constexpr Field kSoftmaxActivationFields[] = {TW_ATTR(
-    SoftmaxActivationAttrs, mode, "Over all but the first axis, or over axis 1.", .choices = "instance|channel")};
+inline constexpr Field kSoftmaxActivationFields[] = {
+    TW_ATTR(SoftmaxActivationAttrs, mode, "Over the last axis, or over axis 1.", .choices = "instance|channel")};
 TW_OP(softmax_activation) = whole({
     .name = "softmax_activation",
-    .doc = "softmax of each example, or of each position over its channels.",
+    .doc = "softmax over the last axis, or over channels.",
     .graph = {.names = "SoftmaxActivation"},
     .attrs = schema<SoftmaxActivationAttrs>(kSoftmaxActivationFields),
     .in = kData,
@@ -179,8 +179,7 @@ TW_OP(softmax_activation) = whole({
       const Val& x = in[0];
       TW_CHECK(x->rank() >= 2, value, "SoftmaxActivation: data must have at least two axes; got shape ", x->shape());
       if (a.mode == 1) return {softmax(x, 1)};
-      int64_t rest = x->dims[0] ? x->size() / x->dims[0] : 0;
-      return {reshape(softmax(reshape(x, Shape{x->dims[0], rest}), -1), Shape(x->shape()))};
+      return {softmax(x, -1)};
     }),
     .samples = {{{.in = {{{2, 3, 4}}}}, {.in = {{{2, 3, 4}}}, .attrs = "mode=channel"}}},
 });

@@ -133,10 +133,11 @@ Vals run(const RnnAttrs& a, std::span<const Val> in) {
   int64_t layers = a.num_layers * directions_of(a);
   Shape states{layers, data->dims[1], a.state_size};
   bool lstm = a.mode == kLstm;
-  TW_CHECK(in[2] && in[2].sig().shape == states, value, "RNN: state must have shape ", states, "; got ",
-           in[2].sig().shape);
-  TW_CHECK(!lstm || (in.size() > 3 && in[3] && in[3].sig().shape == states), value, "RNN: state_cell must have shape ",
-           states);
+  auto fits = [&](const Val& v) {  // a batch of one serves all examples
+    return v && (v.sig().shape == states || v.sig().shape == Shape{layers, 1, a.state_size});
+  };
+  TW_CHECK(fits(in[2]), value, "RNN: state must have shape ", states, "; got ", in[2].sig().shape);
+  TW_CHECK(!lstm || (in.size() > 3 && fits(in[3])), value, "RNN: state_cell must have shape ", states);
   std::vector<Cell> cells = cells_of(a, parameters, data->dims[2]);
   std::vector<Val> hidden, cell;
   Val x = data;
@@ -149,7 +150,11 @@ Vals run(const RnnAttrs& a, std::span<const Val> in) {
     std::vector<Val> sides;
     for (int d = 0; d < directions_of(a); ++d) {
       int64_t k = layer * directions_of(a) + d;
-      State s{at_index(in[2], 0, k), lstm ? at_index(in[3], 0, k) : Val()};
+      auto first = [&](const Val& all) {
+        ShapeAttrs to{IntList{data->dims[1], a.state_size}};
+        return apply(op_broadcast_to, to, {at_index(all, 0, k)});
+      };
+      State s{first(in[2]), lstm ? first(in[3]) : Val()};
       sides.push_back(run_cell(a, cells[static_cast<size_t>(k)], x, s, d == 1));
       hidden.push_back(expand_dims(s.hidden, 0));
       if (lstm) cell.push_back(expand_dims(s.cell, 0));

@@ -195,7 +195,7 @@ struct SliceAxisAttrs {
 inline constexpr Field kSliceAxisFields[] = {
     TW_ATTR(SliceAxisAttrs, axis, "Axis to cut along.", .required = true),
     TW_ATTR(SliceAxisAttrs, begin, "First index; a negative one counts from the end.", .required = true),
-    TW_ATTR(SliceAxisAttrs, end, "Index after the last; None: to the end.", .required = true),
+    TW_ATTR(SliceAxisAttrs, end, "Index after the last; None: to the end."),
 };
 
 /// The indices begin, begin + step, ... before end that lie in an axis, as Python's slices.
@@ -217,7 +217,7 @@ static void narrow(BasicIndexAttrs& to, int axis, int64_t n, Maybe<int64_t> begi
 TW_OP(slice_axis) = whole({
     .name = "slice_axis",
     .doc = "data[..., begin:end, ...] along one axis.",
-    .graph = {.names = "slice_axis"},
+    .graph = {.names = "slice_axis", .attrs = "end"},
     .attrs = schema<SliceAxisAttrs>(kSliceAxisFields),
     .in = kData,
     .types = kAll,

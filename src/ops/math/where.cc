@@ -16,7 +16,7 @@ TW_OP(where) = whole({
     .name = "where",
     .doc = "x where the condition is true (not zero), else y.",
     .names = {"np.where"},
-    .graph = {.names = "where _npi_where"},
+    .graph = {.names = "_npi_where where"},
     .in = {{{.name = "condition"}, {.name = "x"}, {.name = "y"}}},
     .program = &kWhere,
     .types = kAll,

@@ -64,7 +64,7 @@ TW_OP(concatenate) = whole({
     .name = "concatenate",
     .doc = "Joins arrays along an axis that exists; all other sizes must agree.",
     .names = {"np.concatenate", "np.concat", "nd.concat", "nd.Concat"},
-    .graph = {.names = "Concat concat _npi_concatenate _rnn_param_concat", .attrs = "axis:dim=1"},
+    .graph = {.names = "Concat concat _rnn_param_concat", .attrs = "axis:dim=1"},
     .attrs = schema<ConcatenateAttrs>(kConcatenateFields),
     .in = {{{.name = "seq", .kind = SlotKind::variadic}}},
     .infer = infer_rule<ConcatenateAttrs>([](auto& a, SigsIn in, SigsOut out) {
@@ -136,6 +136,19 @@ TW_OP(concatenate) = whole({
     .samples = {{{.in = {{{2, 3}, {4, 3}}}},
                  {.in = {{{2, 3}, {2, 1}, {2, 2}}}, .attrs = "axis=1"},
                  {.in = {{{2, 3}, {4}}}, .attrs = "axis=None"}}},
+});
+
+TW_OP(join_along) = whole({
+    .name = "join_along",
+    .doc = "concatenate, as graphs of NumPy's front end spell it.",
+    .graph = {.names = "_npi_concatenate"},
+    .attrs = schema<ConcatenateAttrs>(kConcatenateFields),
+    .in = {{{.name = "seq", .kind = SlotKind::variadic}}},
+    .types = kAll,
+    .expand = expand_rule<ConcatenateAttrs>([](auto& a, std::span<const Val> in) -> Vals {
+      return {apply_all(op_concatenate, &a, in)[0]};
+    }),
+    .samples = {{{.in = {{{2, 3}, {4, 3}}}}}},
 });
 
 TW_OP(concatenate_part) = whole({
