@@ -3,12 +3,23 @@
 `jit` and `HybridBlock.hybridize` are built on this."""
 from __future__ import annotations
 
+import threading
 from typing import Any, Callable
 
 import numpy as onp
 
 from . import _core
 from .base import describe
+
+
+class _ForFiles(threading.local):
+    """Whether the running trace is for a file, which other programs may train: then layers that do nothing in prediction
+    stay in it."""
+
+    on = False
+
+
+for_files = _ForFiles()
 
 
 def rebuild(tree: Any, leaves) -> Any:

@@ -51,6 +51,9 @@ Edge edge_of(Value& v) {
   bool linked = v.has(kTraced) && (!v.has(kGhost) || v.release_data);
   if (!linked) return tracer->add_outside(v);
   const TraceLink& link = link_of(v);
+  TW_CHECK(link.edge != kStale, runtime,
+           "inside a traced function a view cannot be read after its array was written; make "
+           "it anew");
   if (link.owner == tracer && link.serial == tracer->serial()) return link.edge;
   for (Tracer* t = tracer->outer; t; t = t->outer)
     if (link.owner == t && link.serial == t->serial()) return tracer->add_outside(v);

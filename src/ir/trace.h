@@ -7,6 +7,9 @@
 
 namespace twibil {
 
+/// The edge of a view of an array that was written since.
+inline constexpr Edge kStale = {-2, 0};
+
 /// Collects calls. While one is installed on a thread, calls with a traced input come here instead of running.
 class Tracer {
  public:

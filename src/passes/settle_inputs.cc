@@ -43,7 +43,15 @@ bool is_updated(const GraphNode& n, size_t input) {
   return false;
 }
 
-/// An update of a value of which older states are read later: those readers get a copy made before.
+/// Another input of the node that lies in what it writes as input `updated`, as in x[1:] = x[:-1].
+Edge reads_besides(const GraphNode& n, size_t updated, const std::vector<View>& views) {
+  for (size_t j = 0; j < n.in.size(); ++j)
+    if (j != updated && n.in[j].present() && root_of(views, n.in[j]) == root_of(views, n.in[updated])) return n.in[j];
+  return {};
+}
+
+/// An update of a value of which older states are read later, or by the update itself: those readers get a copy made
+/// before.
 void keep_old_states(Graph& g) {
   std::vector<View> views = find_views(g);
   std::unordered_map<int64_t, size_t> last_read;  // of each value, by readers of it or of its views
@@ -60,6 +68,7 @@ void keep_old_states(Graph& g) {
       if (int u = updated_input(g.nodes[i], k); u >= 0) {
         Edge e = g.nodes[i].in[static_cast<size_t>(u)];
         any |= e.present() && last_read[key(root_of(views, e))] > i;
+        any |= e.present() && reads_besides(g.nodes[i], static_cast<size_t>(u), views).present();
       }
   if (!any) return;
   for (size_t i = 0; i < g.nodes.size(); ++i)
@@ -72,10 +81,17 @@ void keep_old_states(Graph& g) {
     r.at(i);
     const GraphNode& n = r.old().nodes[i];
     std::vector<std::pair<Edge, Edge>> moves;
+    GraphNode now = n;
+    for (Edge& e : now.in)
+      if (e.present()) e = r(e);
     for (int k = 0; k < static_cast<int>(n.out.size()); ++k) {
       int u = updated_input(n, k);
       if (u < 0 || !n.in[static_cast<size_t>(u)].present()) continue;
       Edge root = root_of(views, n.in[static_cast<size_t>(u)]);
+      for (size_t j = 0; j < n.in.size(); ++j)
+        if (static_cast<int>(j) != u && n.in[j].present() && root_of(views, n.in[j]) == root &&
+            r.old().at(n.in[j].node).kind != GraphNode::Kind::shape)
+          now.in[j] = {r.made().add(copy_of(r(n.in[j]), r.old().sig(n.in[j]))), 0};
       // The value itself and its views, each where something reads it later.
       for (Edge e : looks[key(root)]) {
         auto found = last_read.find(key(e));
@@ -83,7 +99,7 @@ void keep_old_states(Graph& g) {
         moves.push_back({e, {r.made().add(copy_of(r(e), r.old().sig(e))), 0}});
       }
     }
-    r.keep(i);
+    r.keep(i, std::move(now));
     for (auto& [from, to] : moves) r.redirect(from, to);
   }
   g = r.finish();

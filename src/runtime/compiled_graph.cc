@@ -104,6 +104,16 @@ void start(RunState s, Executable::Part part) {
   engine::push(std::make_unique<RunTask>(std::move(s), part), reads, writes);
 }
 
+/// Whether an argument that the graph writes shares memory with another one: then the order of the calls matters.
+bool overlaps(const Executable& e, std::span<const Val> arguments) {
+  std::vector<std::pair<const Value*, bool>> roots;
+  for (size_t i = 0; i < arguments.size(); ++i) roots.emplace_back(arguments[i]->root, e.updates(i));
+  std::ranges::sort(roots);
+  for (size_t i = 1; i < roots.size(); ++i)
+    if (roots[i].first == roots[i - 1].first && (roots[i].second || roots[i - 1].second)) return true;
+  return false;
+}
+
 /// Row-major arrays for the kernels; those that are written and are not so are written back after the run.
 struct Arguments {
   std::vector<Val> rows;
@@ -408,6 +418,7 @@ std::vector<Val> CompiledGraph::call(std::span<const Val> arguments) {
 
   CompiledPtr compiled = compiled_for(arguments);
   const Executable& e = *compiled->executable;
+  if (e.updates_any() && overlaps(e, arguments)) return interpret(arguments);
   const Graph& g = e.graph();
   bool backward = !g.head_grads.empty();
   std::vector<Val> results;

@@ -65,14 +65,16 @@ int updated(const OpDef& op, int output) {
 }
 
 /// A write moves a traced array to a new edge. Views of it would not notice.
-void move_to(const OpDef& op, Value& v, Edge e) {
+/// `spent`: how many views of it are operands of the write itself, which read them before.
+void move_to(const OpDef& op, Value& v, Edge e, long spent = 0) {
   TW_CHECK(!v.has(kView), runtime, op.name,
            ": inside a traced function a view cannot be written; write through the array itself (x[key] = value)");
   bool outside = !v.has(kTraced);
   TW_CHECK(outside || link_of(v).owner == tracer, runtime, op.name,
            ": a branch or a loop's body cannot write an array of the outside; return the new one instead");
   long readers = outside ? tracer->storage_of(v).use_count() - 1 : link_of(v).storage.use_count();
-  TW_CHECK(readers <= 1, runtime, op.name,
+  // While a symbol is lowered its nodes hold their views; they were checked when it was traced.
+  TW_CHECK(!tracer->keeps_calls() || readers <= 1 + spent, runtime, op.name,
            ": inside a traced function an array of which views are in use cannot be written; copy() it first");
   if (outside) {
     tracer->written(v, e);
@@ -81,6 +83,32 @@ void move_to(const OpDef& op, Value& v, Edge e) {
   if (*link_of(v).storage) tracer->written(v, e);
   relink(v, e);
   bump_version(&v);
+}
+
+const bool* storage_of(const Value& v) {
+  return v.has(kTraced) ? link_of(v).storage.get() : tracer->storage_of(const_cast<Value&>(v)).get();
+}
+
+/// Operands that overlap what the operator writes are copied first, as NumPy does; they cannot be read afterwards.
+/// Returns how many.
+long separate_overlaps(const OpDef& op, std::span<Value*> in, std::vector<Val>& copies) {
+  if (!op.writes_inputs() || op.view) return 0;
+  std::vector<Value*> spent;
+  for (Pair u : op.updates) {
+    if (u.output < 0) break;
+    Value* written = in[static_cast<size_t>(u.input)];
+    if (!written || written->has(kGhost)) continue;
+    for (size_t i = 0; i < in.size(); ++i) {
+      Value* x = in[i];
+      if (static_cast<int>(i) == u.input || !x || x->has(kGhost | kWeak) || storage_of(*x) != storage_of(*written))
+        continue;
+      copies.push_back(apply(op_with_role(Role::copy), {Val::share(x)}));
+      in[i] = copies.back().get();
+      if (x->has(kTraced) && x != written && x->has(kView)) spent.push_back(x);
+    }
+  }
+  for (Value* x : spent) relink(*x, kStale);
+  return static_cast<long>(spent.size());
 }
 
 /// NumPy's out=: the array stands for the result from now on.
@@ -114,10 +142,13 @@ std::vector<Sig> infer_outputs(const OpDef& op, const void* attrs, SigsIn in) {
   return out;
 }
 
-void trace_call(const OpDef& op, const void* attrs, std::span<Value* const> in, SigsIn sigs, Value** out,
+void trace_call(const OpDef& op, const void* attrs, std::span<Value* const> operands, SigsIn sigs, Value** out,
                 Value* const* given) {
   if (!tracer) no_data_error(op.name);
   if (op.data_dependent) data_dependent_error(op.name);
+  std::vector<Value*> in(operands.begin(), operands.end());
+  std::vector<Val> copies;
+  long spent = separate_overlaps(op, in, copies);
   bool recording = must_record(op, in);
   if ((op.expand || (op.predict && !modes.training)) && (!tracer->keeps_calls() || (recording && op.expand)) &&
       rewrite_call(op, attrs, in, out, given))
@@ -133,7 +164,7 @@ void trace_call(const OpDef& op, const void* attrs, std::span<Value* const> in, 
   for (int k = 0; k < n; ++k) {
     if (int i = updated(op, k); i >= 0) {
       Value* v = in[static_cast<size_t>(i)];
-      if (v) move_to(op, *v, {node, k});
+      if (v) move_to(op, *v, {node, k}, spent);
       results.push_back(Val::share(v));
       continue;
     }

@@ -303,3 +303,38 @@ def test_threads():
     for t in threads:
         t.join()
     assert not wrong and f.cache_size == 4
+
+
+def _shifts(a, b):
+    a[1:] = a[:-1]
+    return a * b
+
+
+def _writes_one(a, b):
+    a += 1
+    return a + b
+
+
+def _writes_a_part(a, b):
+    a[0] = 5
+    return b * 2
+
+
+@pytest.mark.parametrize("function", [_shifts, _writes_one, _writes_a_part])
+@pytest.mark.parametrize("second", [lambda x: x.copy(), lambda x: x, lambda x: x[:]])
+def test_writes_to_memory_that_is_read_elsewhere(function, second):
+    results = []
+    for f in (function, mx.jit(function)):
+        for _ in range(2):
+            x = np.arange(4.0)
+            results.append((f(x, second(x)).asnumpy().tolist(), x.asnumpy().tolist()))
+    assert results[0] == results[1] == results[2] == results[3]
+
+
+def test_views_that_a_write_would_change_are_refused():
+    def keeps_a_view(x):
+        view = x[:-1]
+        x[1:] = view
+        return view + 1
+    with pytest.raises(RuntimeError, match="make it anew"):
+        mx.jit(keeps_a_view)(rand(3))

@@ -6,6 +6,7 @@ import os
 
 from .. import autograd
 from ..serialization import save_params
+from ..trace import for_files
 from .graph_cache import GraphCache, traced
 
 
@@ -25,8 +26,12 @@ def export(block, path, epoch: int) -> tuple:
 def trace_example(block, graph: GraphCache):
     """The block's trace in prediction mode, for arguments like those of its last call."""
     args, kwargs, sigs = graph.example
-    with autograd.pause(train_mode=False):
-        return traced(block, args, kwargs, sigs, arguments_too=True)
+    for_files.on = True
+    try:
+        with autograd.pause(train_mode=False):
+            return traced(block, args, kwargs, sigs, arguments_too=True)
+    finally:
+        for_files.on = False
 
 
 def write(path, epoch: int, symbol, arrays: dict) -> tuple:

@@ -6,9 +6,11 @@ import math
 
 from ... import autograd, np, npx
 from ...base import describe, did_you_mean, integer_types
+from ...registry import functions
+from ...sym import Symbol
+from ...trace import for_files
 from ..block import Block, HybridBlock
 from .activations import Activation
-from ...registry import functions
 
 
 class Dense(HybridBlock):
@@ -56,7 +58,7 @@ class Dropout(HybridBlock):
         self._rate, self._axes = rate, tuple(axes)
 
     def forward(self, x):
-        if self._rate == 0 or not autograd.is_training():
+        if self._rate == 0 or not (autograd.is_training() or isinstance(x, Symbol) or for_files.on):
             return x
         return npx.dropout(x, p=self._rate, axes=self._axes)
 
