@@ -108,6 +108,10 @@ Symbol operator<(const Symbol& a, const Symbol& b);
 Symbol operator>(const Symbol& a, const Symbol& b);
 std::string to_string(const Symbol& s);  // one line a node
 
+/// MXNet's graph files, "-symbol.json": those of every version are read, what is written MXNet 1.x reads.
+void save_symbol(const std::string& path, const Symbol& s);
+Symbol load_symbol(const std::string& path);
+
 /// Any registered operator by its name, as call() in array.h: compose("softmax", {x}, {{"axis", 1}}, "probabilities").
 Symbol compose(const OpDef& op, const std::vector<Symbol>& inputs,
                std::initializer_list<NamedAttribute> attributes = {}, const std::string& name = {});

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "api/attributes.h"
+#include "api/io/symbol_json.h"
 #include "ir/compose.h"
 #include "ir/registry.h"
 #include "runtime/lower.h"
@@ -211,6 +212,12 @@ std::string to_string(const Symbol& s) {
   }
   return lines;
 }
+
+void save_symbol(const std::string& path, const Symbol& s) {
+  TW_CHECK(s, value, "save_symbol: the symbol is empty");
+  io::write_symbol(path, s.outputs());
+}
+Symbol load_symbol(const std::string& path) { return Symbol(io::read_symbol(path)); }
 
 Symbol compose(const OpDef& op, const std::vector<Symbol>& inputs, std::initializer_list<NamedAttribute> attributes,
                const std::string& name) {

@@ -127,7 +127,9 @@ void store(const OpDef& op, Value& to, Val result) {
 
 }  // namespace
 
-std::vector<Sig> infer_outputs(const OpDef& op, const void* attrs, SigsIn in) {
+std::vector<Sig> infer_outputs(const OpDef& op, const void* attrs, SigsIn given) {
+  std::vector<Sig> in(given.begin(), given.end());  // with the optional inputs that are absent: rules look at them
+  if (!op.variadic()) in.resize(std::max(in.size(), static_cast<size_t>(op.inputs())));
   ShapeTracer shapes;
   TraceScope scope(&shapes);
   std::vector<Val> held;

@@ -98,6 +98,11 @@ TEST(Symbol, MissingParametersBecomeVariables) {
   Symbol y = op::fully_connected(op::relu(h), {}, {.num_hidden = 3, .no_bias = true}).named("fc2");
   EXPECT_EQ(y.list_arguments(), (std::vector<std::string>{"x", "fc1_weight", "fc1_bias", "fc2_weight"}));
   EXPECT_EQ(y.list_outputs(), std::vector<std::string>{"fc2_output"});
+  Symbol::Inferred found = y.infer_shape({{"x", {5, 7}}});
+  EXPECT_EQ(found.arguments[1].shape, (Shape{4, 7}));
+  EXPECT_EQ(found.arguments[2].shape, (Shape{4}));
+  EXPECT_EQ(found.arguments[3].shape, (Shape{3, 4}));
+  EXPECT_EQ(found.outputs[0].shape, (Shape{5, 3}));
   EXPECT_FALSE(y.infer_shape({}, true).outputs[0].present());
   EXPECT_TRUE(says(error_of([&] { y.infer_shape({}); }), "x"));
   Symbol b = op::batch_norm(x, {}, {}, {}, {});
