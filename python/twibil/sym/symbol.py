@@ -10,7 +10,7 @@ from .. import _core
 from ..base import did_you_mean
 from ..registry import functions
 from ..util import is_np_shape
-from .names import current_attributes, next_name
+from .names import current_attributes
 
 _HIDDEN = ("ctx_group", "lr_mult", "wd_mult", "force_mirroring", "mirror_stage")  # stored as __name__
 
@@ -200,10 +200,31 @@ class Symbol(_core.SymbolBase):
                 known[key] = (tuple(-1 if d in unknown else d for d in shape), None)
         for key, dtype in (dtypes or {}).items():
             known[key] = (known.get(key, (None, None))[0], dtype)
-        variables, outputs = self._infer(known, False, partial)
+        variables, outputs = self._infer_sizes(known, partial)
         shape_of = lambda pair: None if pair is None else tuple(pair[0])  # noqa: E731
         return ([shape_of(variables[n]) for n in self.list_arguments()], [shape_of(p) for p in outputs],
                 [shape_of(variables[n]) for n in self.list_auxiliary_states()])
+
+    def _infer_sizes(self, known: dict, partial: bool):
+        """`_infer`, where some sizes of a shape may be -1. With two numbers in their place, sizes that come out equal do
+        not depend on them, and the others are not known either."""
+        for node in self._nodes()[0]:
+            if node["kind"] == "variable" and -1 in node.get("shape", ()) and known.get(node["name"], (None,))[0] is None:
+                known[node["name"]] = (node["shape"], known.get(node["name"], (None, None))[1])
+        if not any(shape and -1 in shape for shape, _ in known.values()):
+            return self._infer(known, False, partial)
+        found = []
+        for size in (720, 1440):  # numbers that most divide
+            filled = {n: (s and tuple(size if d == -1 else d for d in s), t) for n, (s, t) in known.items()}
+            try:
+                found.append(self._infer(filled, False, partial))
+            except (ValueError, IndexError, TypeError):
+                return self._infer(known, False, partial)
+
+        def both(a, b):
+            return a and b and (tuple(d if d == e else -1 for d, e in zip(a[0], b[0])), a[1])
+        (variables, outputs), (others, other_outputs) = found
+        return {n: both(v, others[n]) for n, v in variables.items()}, [both(a, b) for a, b in zip(outputs, other_outputs)]
 
     def _infer_types(self, args, kwargs):
         from .dtypes import infer_types
@@ -310,7 +331,7 @@ def Variable(name, attr=None, shape=None, lr_mult=None, wd_mult=None, dtype=None
     if shape is not None:
         shape = (shape,) if isinstance(shape, int) else tuple(shape)
         shape = shape if is_np_shape() else tuple(-1 if d == 0 else d for d in shape) or None
-    return _core.variable(next_name("", name), shape, dtype, marks)
+    return _core.variable(name, shape, dtype, marks)
 
 
 var = Variable

@@ -179,7 +179,7 @@ TW_OP(rnn) = whole({
             {.name = "parameters", .doc = "All weights, then all biases, in one vector."},
             {.name = "state", .doc = "(layers * directions, batch, units)."},
             {.name = "state_cell", .kind = SlotKind::optional, .doc = "The same, of an lstm."}}},
-    .out = {{"output", "state", "state_cell"}},
+    .out = {{"output", "state_output", "statecell_output"}},
     .count = count_rule<RnnAttrs>([](auto& a) { return !a.state_outputs  ? 1
                                                        : a.mode == kLstm ? 3
                                                                          : 2; }),
