@@ -54,7 +54,7 @@ TEST_F(ModelTest, TheHighestNumberCountsUnlessOneIsNamed) {
 }
 
 TEST_F(ModelTest, LabelsAreForTrainingOnly) {
-  Symbol y = compose("SoftmaxOutput", {Variable("data"), Variable("softmax_label")});
+  Symbol y = compose("softmax_output", {Variable("data"), Variable("softmax_label")});
   save_symbol(stem + "-symbol.json", y);
   Model model(stem);
   EXPECT_EQ(model.inputs(), std::vector<std::string>{"data"});
@@ -68,7 +68,7 @@ TEST_F(ModelTest, WhatDoesNotFitIsAnErrorThatNamesTheFile) {
   std::string message = error_of([&] { Model m(stem); });
   EXPECT_TRUE(says(message, "fc_bias") && says(message, "net-0000.params")) << message;
   save_arrays(stem + "-0000.params", {{"arg:fc_weight", Array::ones({5, 3})}, {"arg:fc_bias", Array::ones({2})}});
-  EXPECT_NE(error_of([&] { Model(stem)(x); }), "no error");
+  EXPECT_NE(error_of([&] { Model{stem}(x); }), "no error");
   write(0, 1);
   Model model(stem);
   EXPECT_TRUE(says(error_of([&] { model.all({}); }), "takes 1 inputs; got 0"));
