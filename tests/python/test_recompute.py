@@ -156,3 +156,22 @@ def test_hybridize_takes_the_option():
         assert bits == all_kept[0] and kernels > all_kept[1]
     with pytest.raises(ValueError, match="recompute"):
         mx.gluon.nn.Dense(2).hybridize(recompute=7)
+
+
+def test_executors_follow_mxnets_variable(monkeypatch):
+    def step():
+        symbol = chain(6)
+        shapes = {name: a.shape for name, a in zip(symbol.list_inputs(), inputs(symbol))}
+        e = symbol.simple_bind(mx.cpu(), **shapes)
+        for name, a in zip(symbol.list_inputs(), inputs(symbol)):
+            {**e.arg_dict, **e.aux_dict}[name][:] = a
+        mx.random.seed(2)
+        y = e.forward(is_train=True)[0]
+        e.backward(mx.np.ones(y.shape))
+        kernels = e._compiled.report(*e._compiled.last_signature())["num_kernels"]
+        return [y.asnumpy().tobytes(), *(e.grad_dict[n].asnumpy().tobytes() for n in ("x", "w0", "w5"))], kernels
+
+    all_kept = step()
+    monkeypatch.setenv("MXNET_BACKWARD_DO_MIRROR", "1")
+    mirrored = step()
+    assert mirrored[0] == all_kept[0] and mirrored[1] > all_kept[1]

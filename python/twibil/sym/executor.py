@@ -5,6 +5,7 @@ from __future__ import annotations
 from .. import _core, autograd
 from ..base import did_you_mean
 from ..np import zeros
+from .compiled import kept_share
 
 
 class Executor:
@@ -16,6 +17,7 @@ class Executor:
         self._requests = requests
         self._inputs = symbol.list_inputs()
         self._compiled = _core.compile(symbol, self._inputs, (), ())
+        self._compiled.keep(kept_share(None))  # MXNET_BACKWARD_DO_MIRROR
         self._watching = None  # the graph with all nodes as outputs, while there is a monitor
         self._monitor, self._monitor_inputs = None, False
         self.outputs: list = []
