@@ -26,7 +26,7 @@ class JitFunction:
         self._keep = kept_share(recompute)
         self._cache: dict[Any, Program] = {}
         self._lock = threading.RLock()
-        self._last: tuple | None = None
+        self._last: Program | None = None
         try:
             self._parameters = list(inspect.signature(function).parameters.values())
         except (TypeError, ValueError):
@@ -44,17 +44,19 @@ class JitFunction:
         if arrays is None:  # symbols
             return self._function(*args, **kwargs)
         try:
-            program = self._cache.get(key)
+            program = self._cache[key]
+        except KeyError:
+            program = self._traced(key, args, kwargs, arrays)
         except TypeError:
             raise unhashable(args, kwargs, f"jit of {self.__name__}") from None
-        if program is None:
-            with self._lock:
-                program = self._cache.get(key)
-                if program is None:
-                    program = self._trace(args, kwargs, arrays)
-                    self._cache[key] = program
-        self._last = (program, arrays)
-        return program(arrays)
+        self._last = program
+        return program.run(*arrays)[0] if program.single else program(arrays)
+
+    def _traced(self, key, args, kwargs, arrays) -> Program:
+        with self._lock:
+            if key not in self._cache:
+                self._cache[key] = self._trace(args, kwargs, arrays)
+            return self._cache[key]
 
     def __get__(self, instance, owner=None):
         return self if instance is None else functools.partial(self, instance)
@@ -104,8 +106,7 @@ class JitFunction:
             raise RuntimeError(f"explain of {self.__name__}: the function was not called yet; call it, or use "
                                "lower(arguments...).explain()")
         from .explain.traces import explain_program
-        program, arrays = self._last
-        return explain_program(program, arrays, f"jit of {self.__name__}", html, measure)
+        return explain_program(self._last, [], f"jit of {self.__name__}", html, measure)
 
     def __repr__(self):
         kinds = len(self._cache)

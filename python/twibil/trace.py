@@ -70,10 +70,14 @@ def _skeleton(tree: Any) -> Any:
 _HOLE = _core.array([0.0])
 
 
+def _nothing(*arrays) -> tuple:
+    return ()
+
+
 class Program:
     """One trace of a function: a compiled graph, and how its results are put together."""
 
-    __slots__ = ("compiled", "captured", "_result", "_given", "parameters")
+    __slots__ = ("compiled", "captured", "run", "single", "_result", "_given", "parameters")
 
     def __init__(self, compiled, result, given=None):
         """given: for each array of `result` the argument that it is, an array of the outside, or None: computed."""
@@ -82,12 +86,12 @@ class Program:
         self._result = result
         self._given = given if given and any(g is not None for g in given) else None
         self.parameters = ()
+        self.run = compiled.call if compiled is not None else _nothing
+        self.single = self._given is None and result is _HOLE
 
     def __call__(self, arrays: list) -> Any:
-        out = self.compiled.call(*arrays) if self.compiled is not None else []
-        if self._given is None and self._result is _HOLE:
-            return out[0]
-        return self._put_together(arrays, out)
+        out = self.run(*arrays)
+        return out[0] if self.single else self._put_together(arrays, out)
 
     def _put_together(self, arrays, out):
         if self._given is None:

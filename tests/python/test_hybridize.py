@@ -404,3 +404,44 @@ def test_shared_and_recursive_blocks():
         y.backward()
         grads.append(net.fc.weight.grad().copy())
     same(*grads, rtol=1e-6)
+
+
+def test_the_books_chapter_on_hybridizing(tmp_path, capsys):
+    """Dive into Deep Learning, 'Compilers and Interpreters'."""
+    def get_net():
+        net = nn.HybridSequential()
+        net.add(nn.Dense(256, activation="relu"), nn.Dense(128, activation="relu"), nn.Dense(2))
+        net.initialize()
+        return net
+
+    x = np.random.normal(size=(1, 512))
+    net = get_net()
+    wanted = net(x)
+    net.hybridize()
+    same(net(x), wanted, rtol=1e-5)
+    net.export(str(tmp_path / "my_mlp"))
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["my_mlp-0000.params", "my_mlp-symbol.json"]
+    assert '"nodes"' in (tmp_path / "my_mlp-symbol.json").read_text()
+
+    class HybridNet(nn.HybridBlock):
+        def __init__(self, **kwargs):
+            super().__init__(**kwargs)
+            self.hidden = nn.Dense(4)
+            self.output = nn.Dense(2)
+
+        def hybrid_forward(self, F, x):
+            print("module F: ", F.__name__)
+            x = F.npx.relu(self.hidden(x))
+            print("result  : ", x)
+            return self.output(x)
+
+    net = HybridNet()
+    net.initialize()
+    x = np.random.normal(size=(1, 3))
+    wanted = net(x)
+    net.hybridize()
+    net(x)
+    shown = capsys.readouterr().out
+    same(net(x), wanted, rtol=1e-5)
+    assert "module F:  twibil.nd" in shown and "traced array float32 [1, 4]" in shown
+    assert capsys.readouterr().out == ""  # Python's print belongs to the trace

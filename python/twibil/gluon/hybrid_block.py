@@ -72,20 +72,25 @@ class HybridBlock(Block):
         if graph.runs_eagerly:
             graph.remember(args, kwargs)
             return super()._call_with_hooks(args, kwargs)
-        for hook in tuple(self._forward_pre_hooks.values()):
-            hook(self, args)
+        if self._forward_pre_hooks:
+            for hook in tuple(self._forward_pre_hooks.values()):
+                hook(self, args)
         arrays, key = _core.signature((args, kwargs) if kwargs else args)
         if arrays is None:
             return self._call_with_symbols(args, kwargs)
-        program = graph.program(key, args, kwargs, arrays)
+        try:
+            program = graph.programs[key]
+        except (KeyError, TypeError):
+            program = graph.program(key, args, kwargs, arrays)
         if program is EAGER:
             out = self.forward(*args, **kwargs)
         elif self._op_hooks:
             out = program.watched(arrays, self._op_hooks)
         else:
-            out = program(arrays)
-        for hook in tuple(self._forward_hooks.values()):
-            hook(self, args, out)
+            out = program.run(*arrays)[0] if program.single else program(arrays)
+        if self._forward_hooks:
+            for hook in tuple(self._forward_hooks.values()):
+                hook(self, args, out)
         return out
 
     def _call_with_hooks(self, args, kwargs):
