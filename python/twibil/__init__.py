@@ -11,7 +11,7 @@ from . import np, random
 from . import initializer, image, serialization
 from . import init, npx, nd
 from . import sym, visualization
-from . import attribute, executor, name
+from . import attribute, executor, model, name
 from .attribute import AttrScope  # noqa: F401
 from .jit import jit
 from . import control_flow, operator

@@ -238,6 +238,22 @@ def test_a_graph_is_saved_and_loaded(tmp_path, monkeypatch):
     assert more(A=np.ones(10), B=np.ones(10) * 2).tolist() == [6] * 10
 
 
+def test_the_graph_and_the_weights_are_a_checkpoint(tmp_path):
+    """To save a network one saves two things: its structure and its weights."""
+    net = mx.sym.BatchNorm(mx.sym.FullyConnected(Variable("data"), num_hidden=2, name="fc"), name="bn")
+    executor = net.simple_bind(mx.cpu(), data=(4, 3))
+    executor.arg_dict["fc_weight"][...] = mx.np.ones((2, 3))
+    executor.aux_dict["bn_moving_var"][...] = 2
+    given = {n: a for n, a in executor.arg_dict.items() if n != "data"}
+    mx.model.save_checkpoint(str(tmp_path / "net"), 3, net, given, executor.aux_dict)
+    symbol, arguments, states = mx.model.load_checkpoint(str(tmp_path / "net"), 3)
+    again = symbol.simple_bind(mx.cpu(), data=(4, 3))
+    again.copy_params_from(arguments, states)
+    x = mx.np.ones((4, 3))
+    assert again.forward(data=x)[0].tolist() == executor.forward(data=x)[0].tolist()
+    assert sorted(arguments) == ["bn_beta", "bn_gamma", "fc_bias", "fc_weight"] and sorted(states) == ["bn_moving_mean", "bn_moving_var"]
+
+
 # ---- Parameter updates ----
 
 def linear_regression():

@@ -99,7 +99,7 @@ class Parser {
       std::string key = string();
       if (!keys.insert(key).second) fail("the key \"", std::string_view(key).substr(0, 80), "\" stands here twice");
       expect(':');
-      v.members.emplace_back(std::move(key), value(depth + 1));
+      v.members.push_back({std::move(key), value(depth + 1)});
       skip_blanks();
     } while (take(","));
     expect('}');

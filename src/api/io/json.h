@@ -5,10 +5,11 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace twibil::io {
+
+struct JsonMember;
 
 struct Json {
   enum class Kind : uint8_t { null, boolean, integer, real, string, array, object };
@@ -18,12 +19,17 @@ struct Json {
   double real = 0;
   std::string string;
   std::vector<Json> items;
-  std::vector<std::pair<std::string, Json>> members;  // in the file's order; keys differ
-  size_t offset = 0;                                  // of the first byte in the text
+  std::vector<JsonMember> members;  // in the file's order; keys differ
+  size_t offset = 0;                // of the first byte in the text
 
   bool is(Kind k) const { return kind == k; }
   /// A member by key; null where there is none.
   const Json* find(std::string_view key) const;
+};
+
+struct JsonMember {
+  std::string key;
+  Json value;
 };
 
 /// The value that the text is. A value error otherwise: "model-symbol.json: byte 17: ...".
