@@ -184,10 +184,17 @@ template <class T> void scatter(const T* from, Value& v, int64_t at, int64_t ste
 
 /// One block: `to` overlaps nothing that is read. The whole blocks have a length that the compiler knows.
 template <class T, class Bound> void compute(const Bound& e, T* __restrict to, int64_t n) {
-  if (n == kBlock)
+  if (n == kBlock) {
+    // Once this is inlined, what __restrict says is forgotten; without the pragma the loop takes three times as long.
+#ifdef __clang__
+#pragma clang loop vectorize(assume_safety)
+#else
+#pragma GCC ivdep
+#endif
     for (int64_t i = 0; i < kBlock; ++i) to[i] = static_cast<T>(e.at(i));
-  else
+  } else {
     for (int64_t i = 0; i < n; ++i) to[i] = static_cast<T>(e.at(i));
+  }
 }
 
 template <class T, class E> void run(const E& e, const Array& out, const std::vector<Array>& in, bool in_place) {
