@@ -57,7 +57,7 @@ TW_OP(cast) = whole({
     .name = "cast",
     .doc = "Converts the elements of x to another dtype. Floats become integers by truncation towards zero.",
     .names = {"npx.cast", "nd.cast", "nd.Cast"},
-    .graph = {.names = "Cast cast _npx_cast", .attrs = "dtype", .inputs = "data"},
+    .graph = {.names = "Cast cast amp_cast _npx_cast", .attrs = "dtype", .inputs = "data"},
     .attrs = schema<DTypeAttrs>(kCastFields),
     .in = {{{.name = "x"}}},
     .infer = infer_rule<DTypeAttrs>([](auto& a, SigsIn in, SigsOut out) {

@@ -9,6 +9,7 @@ namespace twibil::ops {
 
 TW_DECLARE(stop_gradient)
 TW_DECLARE(with_gradient)
+TW_DECLARE(log_softmax)
 
 TW_OP(with_gradient) = whole({
     .name = "with_gradient",
@@ -275,6 +276,27 @@ TW_OP(make_loss) = whole({
     }),
     .samples = {{{.in = {{{3, 4}}}, .smooth = false},
                  {.in = {{{3, 4}}}, .attrs = "grad_scale=0.5, normalization=valid", .smooth = false}}},
+});
+
+// MXNet's has one element in an array of one axis.
+TW_OP(softmax_cross_entropy) = whole({
+    .name = "softmax_cross_entropy",
+    .doc = "The sum of -log(softmax(data)) at the labels, in an array of shape (1,).",
+    .names = {"nd.softmax_cross_entropy"},
+    .in = kDataLabel,
+    .types = kFloats,
+    .complete =
+        [](const void*, std::span<Sig> in) {
+          if (in[0].present() && in[0].rank() >= 1 && !in[1].present()) in[1] = {Shape{in[0].shape[0]}, in[0].dtype};
+        },
+    .expand = [](const void*, std::span<const Val> in) -> Vals {
+      TW_CHECK(in[0]->rank() == 2 && in[1]->size() == in[0]->dims[0], value, "softmax_cross_entropy: data must have ",
+               "shape (batch, classes) and label one number for each example; got ", in[0]->shape(), " and ",
+               in[1]->shape());
+      Val right = one_hot(cast(reshape(in[1], Shape{in[0]->dims[0]}), DType::int64), in[0]->dims[1], in[0]->dtype());
+      return {reshape(-sum(apply(op_log_softmax, {in[0]}) * right), Shape{1})};
+    },
+    .samples = {{{.in = {{{4, 5}, {{4}, Domain::index, 5}}}}}},
 });
 
 }  // namespace twibil::ops
