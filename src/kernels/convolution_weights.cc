@@ -73,6 +73,7 @@ template <class T> Plan<T> make_plan(const ConvolutionShape& s) {
   p.images = p.band_rows == s.out[1] && s.out[0] == 1
                  ? std::clamp<int64_t>(pixels / (p.band_columns * p.band_rows), 1, s.batch)
                  : 1;
+  p.images = ceil_div(s.batch, ceil_div(s.batch, p.images));  // bands of equal size, for threads to share
   p.row_extent = (p.band_rows - 1) * s.stride[1] + (s.kernel[1] - 1) * s.dilation[1] + 1;
   p.column_extent = (p.band_columns - 1) * s.stride[2] + (s.kernel[2] - 1) * s.dilation[2] + 1;
   return p;
@@ -145,29 +146,36 @@ void pack_dy(const Plan<T>& p, const Band& band, int64_t group, const T* dy, T* 
 
 template <class T>
 void add_band(const Plan<T>& p, const Band& band, const T* strip, const T* dy, const Recycled<int64_t>& offsets,
-              bool first, T* sums) {
+              bool first, bool alone, T* sums) {
   const ConvolutionShape& s = p.s;
   const int64_t strips = band.images * band.rows;
   const int64_t tile_width = p.vectors * p.tiles.lanes;
-  GemmTile<T> tile{.a = nullptr,
-                   .a_step = p.rows * kGemmDepth,
-                   .b = nullptr,
-                   .b_offsets = offsets.data(),
-                   .b_step = s.stride[2] * p.channels,
-                   .blocks = strips * (band.columns / kGemmDepth),
-                   .rest_blocks = band.columns % kGemmDepth ? strips : 0,
-                   .rest_depth = band.columns % kGemmDepth,
-                   .c = nullptr,
-                   .c_step = p.width,
-                   .rows = 0,
-                   .columns = 0,
-                   .accumulate = !first};
-  for (int64_t product = 0; product < p.products(); ++product) {
-    const int64_t kw = p.row_of_taps ? 0 : product % s.kernel[2];
-    const int64_t kh = product / (p.row_of_taps ? 1 : s.kernel[2]) % s.kernel[1];
-    const int64_t kd = product / (p.row_of_taps ? 1 : s.kernel[2]) / s.kernel[1];
-    const T* b = strip + ((kd * p.row_extent + kh * s.dilation[1]) * p.column_extent + kw * s.dilation[2]) * p.channels;
-    for (int64_t n = 0; n < p.width; n += tile_width) {
+  GemmTile<T> shared{.a = nullptr,
+                     .a_step = p.rows * kGemmDepth,
+                     .b = nullptr,
+                     .b_offsets = offsets.data(),
+                     .b_step = s.stride[2] * p.channels,
+                     .blocks = strips * (band.columns / kGemmDepth),
+                     .rest_blocks = band.columns % kGemmDepth ? strips : 0,
+                     .rest_depth = band.columns % kGemmDepth,
+                     .c = nullptr,
+                     .c_step = p.width,
+                     .rows = 0,
+                     .columns = 0,
+                     .accumulate = !first};
+  // A band that is the only one is shared by its tiles, of which each has sums of its own.
+  const int64_t across = ceil_div(p.width, tile_width);
+  const int64_t work = p.rows * tile_width * strips * band.columns;
+  const int64_t grain = alone ? std::max<int64_t>(1, kThreadWork / std::max<int64_t>(1, work)) : p.products() * across;
+  parallel_for(p.products() * across, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t t = begin; t < end; ++t) {
+      const int64_t product = t / across, n = t % across * tile_width;
+      GemmTile<T> tile = shared;
+      const int64_t kw = p.row_of_taps ? 0 : product % s.kernel[2];
+      const int64_t kh = product / (p.row_of_taps ? 1 : s.kernel[2]) % s.kernel[1];
+      const int64_t kd = product / (p.row_of_taps ? 1 : s.kernel[2]) / s.kernel[1];
+      const T* b =
+          strip + ((kd * p.row_extent + kh * s.dilation[1]) * p.column_extent + kw * s.dilation[2]) * p.channels;
       tile.columns = std::min(tile_width, p.width - n);
       const int64_t vectors = ceil_div(tile.columns, p.tiles.lanes);
       const EvenSplit split(p.rows, p.tiles.max_rows[vectors]);
@@ -180,7 +188,7 @@ void add_band(const Plan<T>& p, const Band& band, const T* strip, const T* dy, c
         p.tiles.tile[vectors][tile.rows](tile);
       }
     }
-  }
+  });
 }
 
 /// Adds the partial sums in order and puts them in the weights' place: dw[row][channel][kernel].
@@ -249,7 +257,7 @@ template <class T> void convolution_weight_gradient(const ConvolutionShape& s, c
         band.images = std::min(p.images, s.batch - band.image);
         fill_strip(p, band, group, x, strip);
         pack_dy(p, band, group, dy, packed, offsets);
-        add_band(p, band, strip, packed, offsets, i == from, sums + job * p.size());
+        add_band(p, band, strip, packed, offsets, i == from, jobs == 1, sums + job * p.size());
       }
     }
   });

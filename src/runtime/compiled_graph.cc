@@ -196,6 +196,13 @@ class GraphGradient final : public CustomGradient {
       dx.push_back(s.outputs[k]);
     }
     set_bases(s);
+    if (!keep) {  // whoever keeps the loss must not keep the memory of its graph
+      state_.arena = {};
+      state_.arguments.clear();
+      state_.outputs.clear();
+      given_.clear();
+      versions_.clear();
+    }
     start(std::move(s), Executable::Part::backward);
     return dx;
   }

@@ -445,3 +445,24 @@ def test_the_books_chapter_on_hybridizing(tmp_path, capsys):
     same(net(x), wanted, rtol=1e-5)
     assert "module F:  twibil.nd" in shown and "traced array float32 [1, 4]" in shown
     assert capsys.readouterr().out == ""  # Python's print belongs to the trace
+
+
+def test_a_loss_that_is_kept_keeps_no_graph():
+    net, x = nn.HybridSequential(), rand(512, 64)
+    net.add(*[nn.Dense(512, activation="tanh") for _ in range(6)])
+    net.initialize()
+    net.hybridize()
+    net(x)
+
+    def step():
+        with autograd.record():
+            loss = net(x).sum()
+        loss.backward()
+        mx.waitall()
+        return loss
+    step()
+    before = mx._core.memory_stats()["current_bytes"]
+    loss = step()
+    assert mx._core.memory_stats()["current_bytes"] - before < 1 << 20
+    with pytest.raises((RuntimeError, ValueError)):
+        loss.backward()
