@@ -151,6 +151,8 @@ class Arguments {
       const Field& field = op_.attrs.fields[std::countr_zero(missing)];
       throw_error(ErrorKind::type, text(op_.name, ": argument ", field.name, " is missing. ", field.doc));
     }
+    TW_CHECK(!given_ || !op_.count || op_.visible_outputs(attrs_) == 1, type, op_.name,
+             ": takes no argument out where it has several results");
     return call_op(op_, op_.attrs.size ? attrs_ : nullptr, arrays_.span(), given_ ? outs_ : nullptr);
   }
 
@@ -228,8 +230,7 @@ class Arguments {
   }
   void set_out(PyObject* o) {
     if (o == Py_None) return;
-    TW_CHECK(!op_.count, type, op_.name, ": takes no argument out");
-    std::fill(outs_, outs_ + op_.visible_outputs(), nullptr);
+    std::fill(std::begin(outs_), std::end(outs_), nullptr);
     if (is_array(o)) {
       outs_[0] = value_of(o);
       given_ = true;

@@ -214,6 +214,18 @@ def test_forward_and_backward():
         executor.forward(data=mx.np.ones((3, 2)))
 
 
+def test_output_layers_and_the_gradient_that_arrives():
+    """SoftmaxOutput hands back the loss's gradient whatever arrives, unless out_grad says otherwise."""
+    x, label = mx.np.array([[1.0, 2, 3]]), mx.np.array([1.0])
+    want = mx.npx.softmax(x).asnumpy() - [[0, 1, 0]]
+    for more, factor in (({}, 1), ({"out_grad": True}, 3)):
+        net = sym.SoftmaxOutput(data, other, **more) * 3
+        executor = net.bind(mx.cpu(), [x, label], {"data": mx.np.zeros((1, 3))})
+        executor.forward(is_train=True)
+        executor.backward()
+        np.testing.assert_allclose(executor.grad_dict["data"].asnumpy(), factor * want, rtol=1e-5)
+
+
 def test_gradient_requests():
     executor, x, y = executor_of("add")
     for _ in range(3):

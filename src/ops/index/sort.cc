@@ -199,20 +199,22 @@ TW_OP(topk) = whole({
     .names = {"npx.topk_one", "nd.topk"},
     .attrs = schema<TopkAttrs>(kTopkFields),
     .in = {{{.name = "data"}}},
+    .count = count_rule<TopkAttrs>([](auto& a) { return a.ret_typ == kBoth ? 2 : 1; }),
     .types = kAll,
     .expand = expand_rule<TopkAttrs>([](auto& a, std::span<const Val> in) -> Vals {
-      TW_CHECK(a.ret_typ != kBoth, value, "topk: ret_typ both gives two arrays; call topk_indices");
       TopkAttrs whole = a;
       if (!a.axis) whole.axis = 0;
       Val x = a.axis ? in[0] : reshape(in[0], Shape{in[0]->size()});
       Vals all = apply_all(op_topk_indices, &whole, {&x, 1});
+      if (a.ret_typ == kBoth) return {all[0], cast(all[1], a.dtype)};
       return {a.ret_typ == kValue     ? all[0]
               : a.ret_typ == kIndices ? cast(all[1], a.dtype)
                                       : cast(all[2], in[0]->dtype())};
     }),
     .no_grad = "its parts have",
     .samples = {{{.in = {{{3, 4}}}, .attrs = "k=2"},
-                 {.in = {{{3, 4}}}, .attrs = "k=2, ret_typ=value, axis=0", .smooth = false}}},
+                 {.in = {{{3, 4}}}, .attrs = "k=2, ret_typ=value, axis=0", .smooth = false},
+                 {.in = {{{3, 4}}}, .attrs = "k=2, ret_typ=both", .smooth = false}}},
 });
 
 TW_OP(unique) = whole({

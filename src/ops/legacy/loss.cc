@@ -11,22 +11,31 @@ TW_DECLARE(stop_gradient)
 TW_DECLARE(with_gradient)
 TW_DECLARE(log_softmax)
 
+struct WithGradientAttrs {
+  bool times_own = false;
+};
+inline constexpr Field kWithGradientFields[] = {
+    TW_ATTR(WithGradientAttrs, times_own, "Whether y's own gradient is multiplied in.")};
+
 TW_OP(with_gradient) = whole({
     .name = "with_gradient",
     .doc = "y, which in place of its own gradient hands dx back to x.",
+    .attrs = schema<WithGradientAttrs>(kWithGradientFields),
     .in = {{{.name = "x"}, {.name = "y"}, {.name = "dx"}}},
-    .infer = infer_rule<NoAttrs>([](auto&, SigsIn in, SigsOut out) {
+    .infer = infer_rule<WithGradientAttrs>([](auto&, SigsIn in, SigsOut out) {
       TW_CHECK(in[0].shape == in[2].shape, value, "with_gradient: dx must have the shape ", in[0].shape, " of x; got ",
                in[2].shape);
       out[0] = {in[1].shape, in[1].dtype};
     }),
     .types = kFloats,
-    .kernel = cpu_rule<NoAttrs>([](auto&, Call& c) {
+    .kernel = cpu_rule<WithGradientAttrs>([](auto&, Call& c) {
       std::copy_n(c.in[1].data, c.out[0].size * size_of(c.out[0].dtype), c.out[0].data);
     }),
     .same_dtype = true,
     .needs = X2,
-    .grad = grad_rule<NoAttrs>([](auto&, const Grad& g) -> Vals { return {g.x(2)}; }),
+    .grad = grad_rule<WithGradientAttrs>([](auto& a, const Grad& g) -> Vals {
+      return {a.times_own ? g.x(2) * g.dy() : g.x(2)};
+    }),
     .inplace = {{{0, 1}}},
     .samples = {{{.in = {{{3, 4}, {3, 4}, {3, 4}}}, .smooth = false}}},
 });
@@ -35,9 +44,10 @@ namespace {
 
 Val stop(const Val& x) { return apply(op_stop_gradient, {x}); }
 /// y with the gradient that `make_gradient` gives for x; nothing is computed for it where nobody asks.
-template <class F> Val replaced(const Val& x, const Val& y, F make_gradient) {
+template <class F> Val replaced(const Val& x, const Val& y, F make_gradient, bool times_own = false) {
   TW_CHECK(is_floating(x->dtype()), type, "dtype ", x->dtype(), " of data is not supported; it must be a floating one");
-  return modes.recording ? apply(op_with_gradient, {x, y, stop(make_gradient(stop(y)))}) : y;
+  if (!modes.recording) return y;
+  return apply(op_with_gradient, WithGradientAttrs{times_own}, {x, y, stop(make_gradient(stop(y)))});
 }
 double count_of(const Val& x) { return static_cast<double>(std::max<int64_t>(1, x->size())); }
 double batch_of(const Val& x) { return static_cast<double>(x->rank() ? std::max<int64_t>(1, x->dims[0]) : 1); }
@@ -94,8 +104,6 @@ struct Rows {
 Val softmax_gradient(const SoftmaxOutputAttrs& a, const Rows& rows, const Val& p, const Val& label) {
   DType t = p->dtype();
   if (label->size() == p->size()) return (p - cast(reshape(label, Shape(p->shape())), t)) * a.grad_scale;
-  TW_CHECK(label->size() == rows.count(), value, "SoftmaxOutput: label of shape ", label->shape(),
-           " must have a number for each of the ", rows.count(), " rows of data of shape ", p->shape());
   Val flat = reshape(label, Shape{rows.count()});
   double right = 1 - a.smooth_alpha,
          wrong = rows.classes > 1 ? a.smooth_alpha / static_cast<double>(rows.classes - 1) : 0;
@@ -153,10 +161,13 @@ TW_OP(softmax_output) = whole({
       in[1] = {label, in[0].dtype};
     }),
     .expand = expand_rule<SoftmaxOutputAttrs>([](auto& a, std::span<const Val> in) -> Vals {
-      TW_CHECK(!a.out_grad, value, "SoftmaxOutput: out_grad=True is not supported; multiply the gradient yourself");
       Rows rows(a, in[0]);
+      TW_CHECK(in[1]->size() == rows.count() || in[1]->size() == in[0]->size(), value, "SoftmaxOutput: label of shape ",
+               in[1]->shape(), " must have a number for each of the ", rows.count(), " rows of data of shape ",
+               in[0]->shape());
       Val y = rows.multi ? softmax(in[0], 1) : rows.from(softmax(rows.to(in[0]), -1));
-      return {replaced(in[0], y, [&](const Val& p) { return softmax_gradient(a, rows, p, in[1]); })};
+      return {replaced(
+          in[0], y, [&](const Val& p) { return softmax_gradient(a, rows, p, in[1]); }, a.out_grad)};
     }),
     .samples = {{{.in = {{{4, 5}, {{4}, Domain::index, 5}}}, .smooth = false},
                  {.in = {{{2, 3, 4}, {{2, 4}, Domain::index, 3}}},

@@ -203,6 +203,7 @@ UNARY = {
     "up": (x4, lambda d: S.UpSampling(d, scale=2, sample_type="nearest")), "crop": (x4, lambda d: S.Crop(d, h_w=(3, 2), center_crop=True)),
     "sums": (x3, lambda d: S.Group([S.sum(d, axis=1), S.mean(d, axis=(0, 2), keepdims=True), S.max(d, axis=0, exclude=True), S.norm(d, axis=1), S.prod(d, axis=2), S.min(d, axis=1)])),
     "args": (x3, lambda d: S.Group([S.argmax(d, axis=1), S.argmin(d, axis=2, keepdims=True), S.argmax_channel(S.Flatten(d)), S.topk(d, k=2), S.topk(d, k=2, ret_typ="value", axis=1), S.sort(d, axis=1)])),
+    "topk_both": (x3, lambda d: S.Group(list(S.topk(d, k=2, axis=1, ret_typ="both", name="best")))),
     "clip": (x3, lambda d: S.clip(d, -0.5, 0.25)), "scalars": (x3, lambda d: S.Group([d + 1, 2 - d, d * 3, d / 4, 1 / (d + 3), (d + 3) ** 2, 2 ** d, -d, S.maximum(d, 0.1), S.minimum(0.1, d), (d + 3) % 2])),
     "compare": (x3, lambda d: S.Group([d > 0, d <= 0.5, d == 0, d != 0, 0.5 < d])), "lrn": (x4, lambda d: S.LRN(d, nsize=3, alpha=0.1, beta=0.5, knorm=1)),
     "norms": (x4, lambda d: S.Group([S.L2Normalization(d), S.L2Normalization(d, mode="channel"), S.L2Normalization(d, mode="spatial")])),
@@ -246,6 +247,7 @@ BINARY = {
     "regression": (x2, x2, lambda d, e: S.Group([S.LinearRegressionOutput(d, e, grad_scale=2), S.LogisticRegressionOutput(d, e), S.MAERegressionOutput(d, e)])),
     "svm": ((3, 4), ("index", (3,), 4), lambda d, e: S.SVMOutput(d, e, margin=0.5)), "svm_linear": ((3, 4), ("index", (3,), 4), lambda d, e: S.SVMOutput(d, e, use_linear=True, regularization_coefficient=0.3)),
     "softmax_output": ((3, 4), ("index", (3,), 4), lambda d, e: S.SoftmaxOutput(d, e, grad_scale=0.5, smooth_alpha=0.1)),
+    "softmax_out_grad": ((3, 4), ("index", (3,), 4), lambda d, e: S.SoftmaxOutput(d, e, out_grad=True) * 3),
     "softmax_batch": ((3, 4), ("index", (3,), 4), lambda d, e: S.SoftmaxOutput(d, e, normalization="batch")),
     "softmax_multi": ((2, 3, 4), ("index", (2, 4), 3), lambda d, e: S.SoftmaxOutput(d, e, multi_output=True, use_ignore=True, ignore_label=1, normalization="valid")),
     "softmax_multi_plain": ((2, 3, 4), ("index", (2, 4), 3), lambda d, e: S.SoftmaxOutput(d, e, multi_output=True)),
@@ -254,7 +256,7 @@ BINARY = {
 }
 GRADIENT = {"alexnet", "resnet50", "rnn_lstm", "rnn_gru", "unrolled_lstm", "ssd_training", "regression", "svm", "svm_linear", "passing", "batch_norm",
             "batch_norm_global", "lrn", "norms", "instance_norm", "reshape_codes", "sums", "clip", "concat", "sequence", "deconv", "leaky", "pad", "up", "split",
-            "softmax_output", "softmax_batch", "softmax_multi", "softmax_multi_plain", "softmax_preserve", "softmax_ignore", "slice_step", "arithmetic"}
+            "softmax_output", "softmax_out_grad", "softmax_batch", "softmax_multi", "softmax_multi_plain", "softmax_preserve", "softmax_ignore", "slice_step", "arithmetic"}
 RNG_FREE = {"alexnet": False}
 
 
