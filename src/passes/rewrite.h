@@ -7,7 +7,7 @@ namespace twibil::passes {
 
 class Rewrite {
  public:
-  explicit Rewrite(Graph& g) : old_(std::move(g)), place_(old_.nodes.size()) {
+  explicit Rewrite(Graph& g) : old_(std::move(g)), place_(old_.nodes.size()), kept_(old_.nodes.size(), -1) {
     next_.random_keys = old_.random_keys;
     next_.keep = old_.keep;
     next_.forward_outputs = old_.forward_outputs;
@@ -33,7 +33,7 @@ class Rewrite {
     return keep(i, std::move(n));
   }
   int32_t keep(size_t i, GraphNode n) {
-    int32_t made = next_.add(std::move(n));
+    int32_t made = kept_[i] = next_.add(std::move(n));
     place_[i].clear();
     for (size_t k = 0; k < old_.nodes[i].out.size(); ++k) place_[i].push_back({made, static_cast<int32_t>(k)});
     return made;
@@ -47,13 +47,14 @@ class Rewrite {
     at(old_.nodes.size());
     for (Edge e : old_.outputs) next_.outputs.push_back((*this)(e));
     for (int32_t& a : next_.arguments)
-      if (a >= 0) a = (*this)(Edge{a, 0}).node;
+      if (a >= 0) a = kept_[static_cast<size_t>(a)];  // not where its later readers were redirected to
     return std::move(next_);
   }
 
  private:
   Graph old_, next_;
   std::vector<std::vector<Edge>> place_;
+  std::vector<int32_t> kept_;  // the new number of nodes that were kept
 };
 
 }  // namespace twibil::passes

@@ -57,7 +57,7 @@ class Simplify {
     if (n.op->pointwise()) {
       int argument = argument_kept(n);
       if (argument >= 0) {
-        Edge x = n.in[static_cast<size_t>(argument)];
+        Edge x = n.in[n.op->program->sources[argument]];
         if (same(old().sig(x), out) && is_plain(x)) return r_(x);
       }
       Edge x = undone(n);
