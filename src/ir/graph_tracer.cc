@@ -1,7 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/graph_tracer.h"
 
+#include "ir/apply.h"
+#include "ir/modes.h"
+#include "ir/registry.h"
+
 namespace twibil {
+
+Val row_major(Value& v) {
+  if (!v.has(kStrided)) return Val::share(&v);
+  TraceScope runs(nullptr);
+  ModeScope quiet(false, false);
+  return apply(op_with_role(Role::copy), {Val::share(&v)});
+}
 
 int32_t GraphTracer::add_call(const OpDef& op, const void* attrs, std::span<const Edge> in, std::span<const Sig> out,
                               DType work, bool training) {
@@ -42,7 +53,7 @@ Edge GraphTracer::add_outside(Value& v) {
   if (n.kind == GraphNode::Kind::constant) {
     auto known = constants_.find(&v);
     if (known != constants_.end()) return known->second;
-    n.value = Val::share(&v);
+    n.value = row_major(v);
   }
   Edge e{graph_.add(std::move(n)), 0};
   if (!v.has(kGhost)) constants_[&v] = e;

@@ -8,6 +8,9 @@
 
 namespace twibil {
 
+/// The array, or a row-major copy of a strided one: what constants of graphs are.
+Val row_major(Value& v);
+
 class GraphTracer : public Tracer {
  public:
   explicit GraphTracer(Graph& g) : graph_(g) {}

@@ -258,6 +258,7 @@ class Worker {
     }
     const char* from = data_.in[i] + offset * size;
     const bool one = in.feed == Feed::one;
+    if (data_.streamed && !one) prefetch(from + n * size, n * size);
     reg = const_cast<char*>(from);
     if (in.cast) in.cast(from, reg = input_buffers_[i], one ? 1 : n);
     if (one && plan_.needs_tile[kFirstInput + i]) {
@@ -266,6 +267,10 @@ class Worker {
       std::memcpy(&element, reg, static_cast<size_t>(width));
       fill_tile(reg = input_buffers_[i], width, &element, n);
     }
+  }
+  /// The next tile comes from memory while this one is computed. (Past the end it is no access.)
+  static void prefetch(const char* from, int64_t bytes) {
+    for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(from + i);
   }
   template <class U> void collect(int i, int64_t at, int64_t n, U* data, U* to) {
     const TileNest& nest = plan_.nest;

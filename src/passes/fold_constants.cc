@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "ir/apply.h"
+#include "ir/graph_tracer.h"
 #include "ir/modes.h"
 #include "ir/trace.h"
 #include "passes/rewrite.h"
@@ -64,7 +65,7 @@ void fold_constants(Graph& g) {
       c.kind = GraphNode::Kind::constant;
       c.out = {n.out[static_cast<size_t>(k)]};
       TW_ASSERT(out[k]->dtype() == c.out[0].dtype && std::ranges::equal(out[k]->shape(), c.out[0].shape));
-      c.value = out[k];
+      c.value = row_major(*out[k]);  // a view of a constant, as broadcasting makes it, is none
       places.push_back({r.made().add(std::move(c)), 0});
     }
     r.replace(i, std::move(places));

@@ -13,7 +13,8 @@ void verify(const Graph& g, const char* after) {
     need(n.kind != GraphNode::Kind::call || n.attrs.size() == n.op->attrs.size, "node ", i,
          " has attributes of another operator");
     need(!n.is_input() || n.in.empty(), "input ", i, " reads others");
-    need(n.kind != GraphNode::Kind::constant || n.value, "constant ", i, " has no value");
+    need(n.kind != GraphNode::Kind::constant || (n.value && !n.value->has(kStrided)), "constant ", i,
+         " has no row-major value");
     need(n.kind != GraphNode::Kind::call || static_cast<int>(n.out.size()) == n.op->outputs(), "node ", i, " (",
          n.op_name(), ") has ", n.out.size(), " outputs");
     for (Edge e : n.in) {

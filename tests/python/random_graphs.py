@@ -110,6 +110,8 @@ class RandomGraph:
             return
         fresh = sample_values(op, sample, dtype)
         picked, made = [], []
+        # Indices and labels are made for the sample's shapes; some operators look at them in the gradient only.
+        indexed = any(spec is not None and spec[1] == "index" for spec in sample["inputs"])
         updated = {u[1] for u in op["updates"]}
         for i, spec in enumerate(sample["inputs"]):
             if spec is None:
@@ -117,7 +119,7 @@ class RandomGraph:
                 continue
             choice = None
             if i not in updated and spec[1] in ("real", "unit", "positive", "above_one", "integer"):
-                choice = self._reuse(op, spec, picked)
+                choice = self._reuse(op, spec, picked, indexed)
             if choice is None:
                 if op["pointwise"] and spec[1] == "real" and self.rng.random() < 0.3 and dtype != "bfloat16":
                     fresh[i] = np.array(values_for(self.rng, (), "real", 0, dtype, False))
@@ -145,7 +147,7 @@ class RandomGraph:
             self._values.append(o)
             self._names.append(("s", len(self.steps) - 1, k))
 
-    def _reuse(self, op, spec, picked):
+    def _reuse(self, op, spec, picked, exact):
         """A value that is there, of a shape that may fit."""
         if self.rng.random() < 0.15:
             return None
@@ -159,7 +161,7 @@ class RandomGraph:
                     continue
             elif v.ndim != len(spec[0]):
                 continue
-            elif v.shape != tuple(spec[0]) and self.rng.random() < 0.7:
+            elif v.shape != tuple(spec[0]) and (exact or self.rng.random() < 0.7):
                 continue
             fits.append(i)
         if not fits:

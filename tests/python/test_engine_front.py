@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The engine as Python sees it: where errors surface and what they name, Ctrl-C, fork, and no thread at import."""
+import contextlib
 import inspect
 import os
 import subprocess
@@ -80,6 +81,8 @@ def test_a_failed_backward_does_not_poison_the_next_one():
                 x.grad.wait_to_read()
         else:
             assert float(x.grad[0, 0]) == 700 and float(x.grad[1, 0]) == 0
+    with contextlib.suppress(IndexError):  # the first failure is told once more here, not in another test
+        mx.waitall()
 
 
 def test_import_starts_no_thread_and_small_work_neither():
