@@ -230,7 +230,11 @@ TEST(PlanMemory, TenThousandNodesArePlannedInWellUnderASecond) {
   auto begin = std::chrono::steady_clock::now();
   MemoryPlan plan = run_pipeline(g, {.without = {}, .memory = {}});
   double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  EXPECT_LT(seconds, 3.0);  // a loaded machine, and sanitizers; it takes about 0.2
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+  EXPECT_LT(seconds, 60.0);
+#else
+  EXPECT_LT(seconds, 3.0);  // on a loaded machine; it takes about 0.3
+#endif
   EXPECT_LE(static_cast<double>(plan.arena_bytes), 1.05 * static_cast<double>(plan.lower_bound));
   RecordProperty("seconds", std::to_string(seconds));
   std::cout << "10,000 nodes: " << seconds << " s\n";
