@@ -33,6 +33,7 @@ constexpr const char* kPrelude = R"(// SPDX-License-Identifier: Apache-2.0
 #include "ir/registry.h"
 #include "twibil/symbol.h"
 
+// NOLINTBEGIN(readability-identifier-naming): names of arguments are the operators', as NumPy's N and M
 namespace twibil::op {
 
 namespace detail {
@@ -241,7 +242,7 @@ int main(int count, char** arguments) {
   out << kPrelude;
   for (const OpDef* op : registry())
     if (op->names[0]) out << declare(*op);
-  out << "}  // namespace twibil::op\n";
+  out << "}  // namespace twibil::op\n// NOLINTEND(readability-identifier-naming)\n";
   out.close();
   return out ? 0 : (std::fprintf(stderr, "cannot write %s\n", arguments[1]), 1);
 }
