@@ -285,9 +285,11 @@ struct CompiledGraph::Prologue {
 
   /// Appends the results for these arguments.
   void add_values(const CompiledPtr& compiled, std::vector<Val>& arguments) {
-    std::lock_guard lock(mutex);
-    if (!is_current(arguments)) compute(compiled, arguments);
-    arguments.insert(arguments.end(), values.begin(), values.end());
+    // The lock is not held while it runs: a wait gives the interpreter's lock to a thread that may come for this one.
+    std::vector<Val> now;
+    if (std::lock_guard lock(mutex); is_current(arguments)) now = values;
+    if (now.empty()) now = compute(compiled, arguments);
+    arguments.insert(arguments.end(), now.begin(), now.end());
   }
 
  private:
@@ -304,8 +306,7 @@ struct CompiledGraph::Prologue {
     }
     return true;
   }
-  void compute(const CompiledPtr& compiled, const std::vector<Val>& arguments) {
-    seen.clear();
+  std::vector<Val> compute(const CompiledPtr& compiled, const std::vector<Val>& arguments) {
     RunState s{compiled, &executable, {}, arguments, {}, new_arena(executable)};
     for (size_t i : reads)
       if (arguments[i]->has(kStrided)) s.arguments[i] = copied(arguments[i]);
@@ -314,10 +315,14 @@ struct CompiledGraph::Prologue {
     set_bases(s);
     std::vector<uint32_t> now;
     for (size_t i : reads) now.push_back(arguments[i]->root->version);
-    values = s.outputs;
+    std::vector<Val> results = s.outputs;
     start(std::move(s), Executable::Part::all);
+    std::lock_guard lock(mutex);
+    seen.clear();
     for (size_t i : reads) seen.push_back(arguments[i]);
+    values = results;
     versions = std::move(now);
+    return results;
   }
 
   Executable executable;
@@ -346,9 +351,13 @@ CompiledGraph::CompiledGraph(std::vector<SymbolRef> heads, std::vector<SymbolRef
 CompiledPtr CompiledGraph::compile(std::span<const Sig> sigs, bool training, const std::vector<bool>& wants,
                                    bool explain) {
   std::string key = signature(sigs, training, wants);
-  std::lock_guard lock(mutex_);
-  auto& place = cache_[key];
-  if (place && (!explain || place->report.explain)) return last_ = place;
+  {
+    std::lock_guard lock(mutex_);
+    auto known = cache_.find(key);
+    if (known != cache_.end() && (!explain || known->second->report.explain)) return last_ = known->second;
+  }
+  // The lock is not held while it compiles: functions of a front end may give the interpreter's lock to a thread that
+  // comes for this one. Two threads may then compile the same; the first to finish is kept.
   auto made = std::make_shared<Compiled>();
   made->signature = {{sigs.begin(), sigs.end()}, training, wants};
   auto begin = std::chrono::steady_clock::now();
@@ -372,6 +381,9 @@ CompiledPtr CompiledGraph::compile(std::span<const Sig> sigs, bool training, con
     made->prologue = std::make_unique<Prologue>(std::move(prologue), std::move(its_plan));
   }
   made->executable = std::make_unique<Executable>(std::move(g), std::move(plan));
+  std::lock_guard lock(mutex_);
+  auto& place = cache_[key];
+  if (place && (!explain || place->report.explain)) return last_ = place;
   if (!place) ++compilations_;  // once more, to be explained, is no other signature
   return last_ = place = made;
 }

@@ -4,10 +4,12 @@
 The results are checked everywhere; `./dev tsan` runs these under ThreadSanitizer to look for races.
 """
 import threading
+import time
 
 import numpy as onp
 import pytest
 
+import twibil as mx
 from twibil import autograd, gluon, np, npx
 
 THREADS = 4
@@ -177,5 +179,46 @@ def test_arrays_die_on_other_threads():
                     return
                 x = arrays.pop()
             assert x[0].item() * x.size == x.sum().item()
+
+    at_once(body)
+
+
+@mx.operator.register("twice_slowly")
+class TwiceSlowly(mx.operator.CustomOpProp):
+    """Gives the interpreter's lock away while a graph is compiled, and while it runs."""
+
+    def infer_shape(self, shapes):
+        time.sleep(0.001)
+        return shapes, [shapes[0]], []
+
+    def create_operator(self, ctx, shapes, dtypes):
+        class Twice(mx.operator.CustomOp):
+            def forward(self, is_train, req, in_data, out_data, aux):
+                time.sleep(0.001)
+                self.assign(out_data[0], req[0], in_data[0] * 2)
+        return Twice()
+
+
+def test_threads_compile_one_graph_while_its_callback_lets_others_run():
+    f = mx.sym.compile(mx.sym.Custom(mx.sym.Variable("x"), op_type="twice_slowly") + 1)
+
+    def body(t):
+        for n in range(1, 8):
+            assert (f(np.ones((n, 3))).asnumpy() == 3).all()
+
+    at_once(body)
+
+
+def test_threads_share_what_depends_on_parameters_alone():
+    net = gluon.nn.HybridSequential()
+    net.add(gluon.nn.Conv2D(8, 3), gluon.nn.BatchNorm(), gluon.nn.Dense(4))
+    net.initialize()
+    net.hybridize()
+    x = np.ones((5, 3, 16, 16))
+    wanted = net(x).asnumpy()
+
+    def body(t):
+        for n in range(1, 6):
+            onp.testing.assert_allclose(net(x[:n]).asnumpy(), wanted[:n], rtol=1e-5, atol=1e-6)
 
     at_once(body)
