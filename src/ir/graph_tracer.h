@@ -31,9 +31,10 @@ class GraphTracer : public Tracer {
  protected:
   /// The number of the next random key.
   virtual int32_t random_key() { return graph_.random_keys++; }
-  Graph& graph_;
+  Graph& made() { return graph_; }
 
  private:
+  Graph& graph_;
   std::unordered_map<const Value*, Edge> constants_;
 };
 

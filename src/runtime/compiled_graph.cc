@@ -272,14 +272,14 @@ std::string signature(std::span<const Sig> sigs, bool training, const std::vecto
 
 /// Runs what depends on parameters alone, and keeps the results until a parameter is written or replaced.
 struct CompiledGraph::Prologue {
-  Prologue(Graph g, passes::MemoryPlan plan) : executable(std::move(g), std::move(plan)) {
-    const Graph& graph = executable.graph();
+  Prologue(Graph g, passes::MemoryPlan plan) : executable_(std::move(g), std::move(plan)) {
+    const Graph& graph = executable_.graph();
     for (size_t i = 0; i < graph.arguments.size(); ++i) {
       int32_t node = graph.arguments[i];
       bool read = std::ranges::any_of(graph.nodes, [&](const GraphNode& n) {
         return std::ranges::any_of(n.in, [&](Edge e) { return e.node == node; });
       });
-      if (read) reads.push_back(i);
+      if (read) reads_.push_back(i);
     }
   }
 
@@ -287,7 +287,7 @@ struct CompiledGraph::Prologue {
   void add_values(const CompiledPtr& compiled, std::vector<Val>& arguments) {
     // The lock is not held while it runs: a wait gives the interpreter's lock to a thread that may come for this one.
     std::vector<Val> now;
-    if (std::lock_guard lock(mutex); is_current(arguments)) now = values;
+    if (std::lock_guard lock(mutex_); is_current(arguments)) now = values_;
     if (now.empty()) now = compute(compiled, arguments);
     arguments.insert(arguments.end(), now.begin(), now.end());
   }
@@ -298,38 +298,38 @@ struct CompiledGraph::Prologue {
     return a.get() == b.get() || (plain && a->root == b->root && a->data == b->data);
   }
   bool is_current(const std::vector<Val>& arguments) const {
-    if (seen.empty()) return false;
-    for (size_t k = 0; k < reads.size(); ++k) {
-      const Val& v = arguments[reads[k]];
+    if (seen_.empty()) return false;
+    for (size_t k = 0; k < reads_.size(); ++k) {
+      const Val& v = arguments[reads_[k]];
       // Memory of others may be written without notice.
-      if (!same_array(v, seen[k]) || v->root->version != versions[k] || v->root->release_data) return false;
+      if (!same_array(v, seen_[k]) || v->root->version != versions_[k] || v->root->release_data) return false;
     }
     return true;
   }
   std::vector<Val> compute(const CompiledPtr& compiled, const std::vector<Val>& arguments) {
-    RunState s{compiled, &executable, {}, arguments, {}, new_arena(executable)};
-    for (size_t i : reads)
+    RunState s{compiled, &executable_, {}, arguments, {}, new_arena(executable_)};
+    for (size_t i : reads_)
       if (arguments[i]->has(kStrided)) s.arguments[i] = copied(arguments[i]);
-    for (size_t k = 0; k < executable.graph().outputs.size(); ++k)
-      s.outputs.push_back(new_output(executable.graph().sig(executable.graph().outputs[k])));
+    for (size_t k = 0; k < executable_.graph().outputs.size(); ++k)
+      s.outputs.push_back(new_output(executable_.graph().sig(executable_.graph().outputs[k])));
     set_bases(s);
     std::vector<uint32_t> now;
-    for (size_t i : reads) now.push_back(arguments[i]->root->version);
+    for (size_t i : reads_) now.push_back(arguments[i]->root->version);
     std::vector<Val> results = s.outputs;
     start(std::move(s), Executable::Part::all);
-    std::lock_guard lock(mutex);
-    seen.clear();
-    for (size_t i : reads) seen.push_back(arguments[i]);
-    values = results;
-    versions = std::move(now);
+    std::lock_guard lock(mutex_);
+    seen_.clear();
+    for (size_t i : reads_) seen_.push_back(arguments[i]);
+    values_ = results;
+    versions_ = std::move(now);
     return results;
   }
 
-  Executable executable;
-  std::vector<size_t> reads;  // arguments
-  std::mutex mutex;
-  std::vector<Val> seen, values;
-  std::vector<uint32_t> versions;
+  Executable executable_;
+  std::vector<size_t> reads_;  // arguments
+  std::mutex mutex_;
+  std::vector<Val> seen_, values_;
+  std::vector<uint32_t> versions_;
 };
 CompiledGraph::Compiled::Compiled() = default;
 CompiledGraph::Compiled::~Compiled() = default;
