@@ -28,8 +28,8 @@ class SymbolLowering final : public GraphTracer {
     n.name = argument_name;
     n.fixed = fixed;
     n.out = {sig};
-    int32_t i = graph_.add(std::move(n));
-    graph_.arguments.push_back(i);
+    int32_t i = made().add(std::move(n));
+    made().arguments.push_back(i);
     return Val::adopt(new_traced(*this, {i, 0}, sig, {}, true));
   }
   /// Random numbers belong to a node of the symbol: its gradient, which computes it again, draws the same ones.
@@ -37,8 +37,8 @@ class SymbolLowering final : public GraphTracer {
 
  private:
   int32_t random_key() override {
-    auto [place, fresh] = random_keys_.try_emplace({owner_, drawn_++}, graph_.random_keys);
-    graph_.random_keys += fresh;
+    auto [place, fresh] = random_keys_.try_emplace({owner_, drawn_++}, made().random_keys);
+    made().random_keys += fresh;
     return place->second;
   }
   const SymbolNode* owner_ = nullptr;
