@@ -212,7 +212,7 @@ PyModuleDef definition = {.m_base = PyModuleDef_HEAD_INIT,
 
 }  // namespace twibil::python
 
-extern "C" PyMODINIT_FUNC PyInit__core() {
+PyMODINIT_FUNC PyInit__core() {
   using namespace twibil;
   using namespace twibil::python;
   return guarded([] {

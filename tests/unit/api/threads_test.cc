@@ -41,7 +41,9 @@ TEST_F(Threads, ReadSharedArrays) {
     for (int i = 0; i < 20; ++i) {
       Array y = small * t + small[3], z = large * t + large.slice(0, 1);
       EXPECT_EQ(sum(y), 16 * (2 * t + 2));
-      if (i % 4 == 0) EXPECT_EQ(z.slice(kQueued - 1, kQueued).item(), 2 * t + 2);
+      if (i % 4 == 0) {
+        EXPECT_EQ(z.slice(kQueued - 1, kQueued).item(), 2 * t + 2);
+      }
     }
   });
 }
@@ -141,7 +143,9 @@ TEST_F(Threads, LoadersFeedATrainer) {
     }
     loss.backward();
     optimizer->step(*net, 64);
-    if (i % 6 == 5) EXPECT_LT(call("mean", {loss}).item(), 100);
+    if (i % 6 == 5) {
+      EXPECT_LT(call("mean", {loss}).item(), 100);
+    }
   }
   for (std::thread& t : loaders) t.join();
 }

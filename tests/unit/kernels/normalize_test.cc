@@ -94,9 +94,9 @@ TEST(BatchNorm, SameBitsForThreads) {
     x.randomise(1), dy.randomise(2);
     float* out = static_cast<float*>(y.data());
     expect_same_bits(y.bytes, [&] {
-      batch_norm_statistics(s, x.data(), out, out + channels);
-      batch_norm_backward_sums(s, 1e-5, out, out + channels, x.data(), dy.data(), out + 2 * channels,
-                               out + 3 * channels);
+      batch_norm_statistics(s, x.data(), out, out + s.channels);
+      batch_norm_backward_sums(s, 1e-5, out, out + s.channels, x.data(), dy.data(), out + 2 * s.channels,
+                               out + 3 * s.channels);
     });
   }
 }
@@ -120,7 +120,7 @@ TEST(LayerNorm, ForwardAndBackward) {
           for (int64_t i = 0; i < n; ++i) m += x.at(r * n + i) / n;
           for (int64_t i = 0; i < n; ++i) v += (x.at(r * n + i) - m) * (x.at(r * n + i) - m) / n;
           double s = 1 / std::sqrt(v + 1e-3);
-          auto hat = [&](int64_t i) { return (x.at(r * n + i) - m) * s; };
+          auto hat = [&, n = n](int64_t i) { return (x.at(r * n + i) - m) * s; };
           for (int64_t i = 0; i < n; ++i) {
             double d = dy.at(r * n + i);
             ASSERT_TRUE(close(y.at(r * n + i), hat(i) * g(i) + (affine ? beta.at(i) : 0), epsilon_of(t) * 100))

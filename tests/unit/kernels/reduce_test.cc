@@ -149,16 +149,16 @@ TEST(Reduce, SumsAreAccurate) {
 TEST(Reduce, SameBitsForThreadsAndInstructionSets) {
   const ReduceCase cases[] = {{{300007}, 1},   {{70000, 5}, 1},    {{513, 700}, 2},
                               {{513, 700}, 1}, {{4, 16, 5000}, 5}, {{9, 100}, 2}};
-  for (const auto& [shape, axes] : cases) {
-    Strided x(DType::float32, shape);
+  for (const ReduceCase& c : cases) {
+    Strided x(DType::float32, c.shape);
     x.randomise(8);
     std::vector<char> y(4 * 800), first;
     Isa before = isa();
     for (Isa i : kIsas) {
       if (!isa_available(i)) continue;
       set_isa(i);
-      expect_same_bits(y,
-                       [&] { reduce(Reduction::sum, x.dtype, x.dtype, shape, x.data(), x.strides, axes, y.data()); });
+      expect_same_bits(
+          y, [&] { reduce(Reduction::sum, x.dtype, x.dtype, c.shape, x.data(), x.strides, c.axes, y.data()); });
       if (first.empty()) first = y;
       EXPECT_EQ(first, y) << name_of(i);
     }

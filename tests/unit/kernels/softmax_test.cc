@@ -50,7 +50,8 @@ TEST(Softmax, SizesTypesMasks) {
               if (kind == 1) m.lengths = lengths.data();
               if (kind == 2) m.mask = mask.data();
               auto want = naive(x, s, log, temperature, [&](int64_t o, int64_t j, int64_t i) {
-                return kind == 0 || (kind == 1 ? j < lengths[o * inner + i] : mask.at((o * n + j) * inner + i) != 0);
+                return kind == 0 ||
+                       (kind == 1 ? j < lengths[o * s.inner + i] : mask.at((o * s.n + j) * s.inner + i) != 0);
               });
               softmax(s, log, temperature, m, x.data(), y.data());
               for (int64_t k = 0; k < x.size(); ++k)
