@@ -25,6 +25,7 @@ struct Function {
   std::vector<PyObject*>* keywords;  // interned: inputs, then attributes
   uint64_t required;                 // bit k: attribute k has no default
   Py_ssize_t arrays_only;            // this many arrays (1 or 2) and nothing else are a call; 0: of another kind
+  bool takes_list;                   // see call_with_list
   bool symbolic;                     // of mx.sym: makes a symbol in any case
   bool graph_form;                   // with the words of graph files: of mx.sym, not of mx.sym.np
 };
@@ -49,6 +50,7 @@ const Universal& universal() {
 
 constexpr int kFewArrays = 16;  // kept in place; every operator with named inputs has fewer
 constexpr size_t kAttrRoom = 2048;
+constexpr size_t kListRoom = 256;  // for attributes that are a list of integers and little more
 
 /// The arrays of a call. Those that the caller holds for its length are borrowed; others are counted.
 class Operands {
@@ -269,6 +271,26 @@ class Arguments {
   alignas(16) std::byte attrs_[kAttrRoom];
 };
 
+/// x.reshape(2, 3): one array and integers for the list that is the operator's first attribute. Null, and no exception:
+/// they are something else.
+PyObject* call_with_list(const Function& f, PyObject* const* args, Py_ssize_t n) {
+  const AttrSchema& schema = f.op->attrs;
+  alignas(16) std::byte attrs[kListRoom];
+  constexpr size_t kWord = alignof(IntList);  // the list stands first; what follows it are a few words at most
+  for (size_t i = sizeof(IntList); i < schema.size; i += kWord)
+    std::memcpy(attrs + i, static_cast<const std::byte*>(schema.defaults) + i, kWord);
+  auto& list = attr_at<IntList>(attrs, schema.fields[0]);
+  list.count = static_cast<int32_t>(n - 1);
+  for (Py_ssize_t i = 1; i < n; ++i) {
+    int overflow = 0;
+    if (!PyLong_CheckExact(args[i])) return nullptr;
+    list.items[i - 1] = PyLong_AsLongLongAndOverflow(args[i], &overflow);
+    if (overflow) return nullptr;
+  }
+  Value* in[1] = {value_of(args[0])};
+  return call_op(*f.op, attrs, in, nullptr);
+}
+
 PyObject* call_function(PyObject* self, PyObject* const* args, size_t flags, PyObject* names) {
   const Function& f = *reinterpret_cast<Function*>(self);
   Py_ssize_t n = PyVectorcall_NARGS(flags);
@@ -286,6 +308,8 @@ PyObject* call_function(PyObject* self, PyObject* const* args, size_t flags, PyO
         return call_op(*f.op, f.op->attrs.defaults, in, nullptr);
       }
     }
+    if (!names && f.takes_list && n > 1 && n <= IntList::capacity && Py_IS_TYPE(args[0], &ArrayType))
+      if (PyObject* y = call_with_list(f, args, n)) return y;
     try {
       Arguments arguments(f);
       arguments.positional(args, n);
@@ -399,6 +423,10 @@ PyObject* make_function(const OpDef& op, const char* name) {
   f->graph_form = f->symbolic && !std::string_view(name).starts_with("sym.np");
   f->required = 0;
   for (int k = 0; k < op.attrs.count; ++k) f->required |= uint64_t{op.attrs.fields[k].required} << k;
+  const Field* first = op.attrs.fields;
+  f->takes_list = op.inputs() == 1 && !op.variadic() && op.visible_outputs() == 1 && op.attrs.count &&
+                  op.attrs.size <= kListRoom && f->required <= 1 && first->kind == AttrKind::int_list &&
+                  first->offset == 0 && (op.attrs.count == 1 || first[1].keyword_only);
   f->arrays_only = f->required || op.variadic() || op.inputs() > 2 ? 0 : op.inputs();
   return reinterpret_cast<PyObject*>(f);
 }
