@@ -51,7 +51,7 @@ PyObject* bind(PyObject* self, PyObject* instance, PyObject*) {
   if (!instance) return Py_INCREF(self), self;
   if (!Py_IS_TYPE(instance, &ArrayType)) return PyMethod_New(self, instance);
   Bound* b = std::exchange(spare, nullptr);
-  if (b) PyObject_Init(reinterpret_cast<PyObject*>(b), &BoundType);
+  if (b) Py_SET_REFCNT(reinterpret_cast<PyObject*>(b), 1);  // it kept its type, which is no heap type: nothing counts it
   else b = PyObject_New(Bound, &BoundType);
   if (!b) return nullptr;
   b->vectorcall = call_bound;
