@@ -192,6 +192,7 @@ void* refill(ThreadState& state, size_t size_class) {
 /// The list is full: the newer half, still in this core's cache, stays; the rest goes to the depot as one chain.
 void spill(ThreadState& state, size_t size_class, void* block) {
   if (memory::uses_system_blocks()) return give_to_system(block, size_class * kBlockUnit);
+  TW_UNPOISON(block, sizeof(void*));  // the end of a block smaller than the pointer that is written now
   FreeBlocks& list = state.free[size_class];
   int32_t length = list_length(size_class), kept = length / 2;
   void* last = list.head;

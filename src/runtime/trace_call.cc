@@ -301,9 +301,8 @@ std::vector<Val> call_function(std::shared_ptr<const GraphFunction> f, std::span
   std::vector<Value*> raw, results;
   for (const Val& v : in) raw.push_back(v.get());
   for (Val& v : out) {
-    gradient->out.push_back(Val::adopt(new_alias(*v)));
-    bool given = std::ranges::any_of(in, [&](const Val& x) { return x.get() == v.get(); });
-    if (given || v->node) v = Val::adopt(new_alias(*v));  // an input that comes back
+    gradient->out.push_back(v);  // the caller gets a view of it: the view has the node, which has this, and no cycle
+    v = Val::adopt(new_alias(*v));
     results.push_back(v.get());
   }
   record_custom(raw, results, std::move(gradient));
