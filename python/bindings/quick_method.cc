@@ -51,7 +51,8 @@ PyObject* bind(PyObject* self, PyObject* instance, PyObject*) {
   if (!instance) return Py_INCREF(self), self;
   if (!Py_IS_TYPE(instance, &ArrayType)) return PyMethod_New(self, instance);
   Bound* b = std::exchange(spare, nullptr);
-  if (b) Py_SET_REFCNT(reinterpret_cast<PyObject*>(b), 1);  // it kept its type, which is no heap type: nothing counts it
+  if (b)
+    Py_SET_REFCNT(reinterpret_cast<PyObject*>(b), 1);  // it kept its type, which is no heap type: nothing counts it
   else b = PyObject_New(Bound, &BoundType);
   if (!b) return nullptr;
   b->vectorcall = call_bound;

@@ -182,6 +182,10 @@ template <class T> void scatter(const T* from, Value& v, int64_t at, int64_t ste
   });
 }
 
+#ifdef __clang__
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wpass-failed"  // loops that call the C library are not vectorised, and need not be
+#endif
 /// One block: `to` overlaps nothing that is read. The whole blocks have a length that the compiler knows.
 template <class T, class Bound> void compute(const Bound& e, T* __restrict to, int64_t n) {
   if (n == kBlock) {
@@ -230,6 +234,9 @@ template <class T, class E> void run(const E& e, const Array& out, const std::ve
     }
   });
 }
+#ifdef __clang__
+#pragma clang diagnostic pop
+#endif
 
 template <class E> void evaluate(const Node<E>& e, Array& out) {
   Facts facts;

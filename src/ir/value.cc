@@ -26,6 +26,25 @@ Layout Value::layout() const {
   return l;
 }
 
+// As in NumPy, a zero does not make the other sizes of an array fit: in bytes their product is at most 2^62, so that
+// whoever walks an empty array may multiply its sizes, and add a few.
+static inline void check_sizes(DType dtype, std::span<const int64_t> dims, int64_t product) {
+  TW_CHECK(checked_mul(product, size_of(dtype)) <= int64_t{1} << 62, value, "an array of shape ", dims, " and dtype ",
+           dtype, " has sizes beyond 2^62 bytes");
+}
+
+// The number of elements of an array.
+static inline int64_t element_count(DType dtype, std::span<const int64_t> dims) {
+  int64_t others = 1;
+  bool empty = false;
+  for (int64_t d : dims) {
+    if (d == 0) empty = true;
+    else others = checked_mul(others, d);
+  }
+  check_sizes(dtype, dims, others);
+  return empty ? 0 : others;
+}
+
 // The head of a block whose data and sizes are not decided yet.
 static inline Value* new_head(uint64_t dtype, size_t rank, int64_t size, uint64_t flags) {
   Value* v = static_cast<Value*>(allocate_block(sizeof(Value)));
@@ -52,8 +71,7 @@ static inline Value* new_head(uint64_t dtype, size_t rank, int64_t size, uint64_
 static Value* new_block(DType dtype, std::span<const int64_t> dims, uint64_t flags) {
   TW_CHECK(dims.size() <= kMaxRank, value, "arrays have at most ", kMaxRank, " dimensions; got ", dims.size());
   for (int64_t d : dims) TW_CHECK(d >= 0, value, "shape ", dims, ": sizes must not be negative");
-  int64_t size = checked_product(dims);
-  checked_mul(size, size_of(dtype));
+  int64_t size = element_count(dtype, dims);
   Value* v = new_head(static_cast<uint64_t>(dtype), dims.size(), size, flags);
   std::copy(dims.begin(), dims.end(), v->dims);
   return v;
@@ -101,7 +119,7 @@ Value* new_view(Value& base, const Layout& layout) {
     row_major = checked_mul(row_major, n);
   }
   int64_t size = empty ? 0 : row_major;
-  checked_mul(size, size_of(base.dtype()));
+  check_sizes(base.dtype(), layout.shape, row_major);
   strided &= !empty;
   Value* v = new_part(base, rank, size, layout.offset, strided, repeated);
   for (int i = 0; i < rank; ++i) v->dims[i] = layout.shape[i];

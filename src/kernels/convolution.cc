@@ -123,13 +123,14 @@ void backward_data(const ConvolutionShape& shape, const T* dy, const T* w, const
     g.dst_size[axis] = s.in[axis];
     g.dst_stride[axis] = s.stride[axis];
   }
-  const int64_t phases = volume(s.stride);
+  int64_t starts[3];  // a stride may be far longer than the axis
+  for (int axis = 0; axis < 3; ++axis) starts[axis] = std::min(s.stride[axis], s.in[axis]);
+  const int64_t phases = volume(starts);
   for (int64_t phase = 0; phase < phases; ++phase) {
-    const int64_t start[3] = {phase / (s.stride[1] * s.stride[2]), phase / s.stride[2] % s.stride[1],
-                              phase % s.stride[2]};
+    const int64_t start[3] = {phase / (starts[1] * starts[2]), phase / starts[2] % starts[1], phase % starts[2]};
     for (int axis = 0; axis < 3; ++axis) {
       g.dst_start[axis] = start[axis];
-      g.count[axis] = std::max<int64_t>(0, ceil_div(s.in[axis] - start[axis], s.stride[axis]));
+      g.count[axis] = ceil_div(s.in[axis] - start[axis], s.stride[axis]);
     }
     g.taps.clear();
     each_tap(s, [&](const std::array<int64_t, 3>& at, int64_t weight) {

@@ -169,6 +169,7 @@ class TargetOfPicture {
 }  // namespace
 
 void multibox_prior(const MultiBoxPrior& p, int64_t height, int64_t width, float* y) {
+  if (width == 0) return;  // there may be 2^60 empty rows
   float step_y = p.step_y > 0 ? p.step_y : 1.0f / static_cast<float>(height);
   float step_x = p.step_x > 0 ? p.step_x : 1.0f / static_cast<float>(width);
   Recycled<float> half;  // (w, h) / 2 of every anchor of a cell
@@ -193,6 +194,7 @@ void multibox_prior(const MultiBoxPrior& p, int64_t height, int64_t width, float
 bool multibox_target(const MultiBoxTarget& target, int64_t anchors, const float* anchor, int64_t batch, int64_t labels,
                      int64_t label_width, const float* label, int64_t classes, const float* preds, float* loc,
                      float* mask, float* cls) {
+  if (anchors == 0) return true;
   BoxColumns columns(anchors, anchor, false);
   for (int64_t j = 0; j < anchors; ++j)
     columns.area[j] = (columns.x1[j] - columns.x0[j]) * (columns.y1[j] - columns.y0[j]);

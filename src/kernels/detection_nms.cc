@@ -136,6 +136,7 @@ class NmsOfPicture {
 
 void multibox_detection(const MultiBoxDetection& d, int64_t batch, int64_t classes, int64_t anchors, const float* prob,
                         const float* loc, const float* anchor, float* y) {
+  if (anchors == 0) return;
   std::fill_n(y, batch * anchors * 6, -1.0f);
   parallel_for(batch, 1, [&](int64_t begin, int64_t end) {
     for (int64_t b = begin; b < end; ++b) {

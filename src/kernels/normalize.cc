@@ -31,6 +31,15 @@ void run_items(BatchNormStep step, const BatchNormJob& job) {
                [&](int64_t begin, int64_t end) { run_batch_norm(step, job, begin, end); });
 }
 
+// Then there may be 2^60 of whatever is left.
+bool has_no_elements(const ChannelShape& s) { return s.batch == 0 || s.channels == 0 || s.inner == 0; }
+
+void fill_channels(const ChannelShape& s, double value, void* a, void* b) {
+  in_statistics_type(s.dtype, [&]<class A>() {
+    for (void* to : {a, b}) std::fill_n(static_cast<A*>(to), s.channels, static_cast<A>(value));
+  });
+}
+
 template <class A> Recycled<A> inverse_deviation(const ChannelShape& s, double eps, const void* var) {
   Recycled<A> inv(s.channels);
   for (int64_t c = 0; c < s.channels; ++c)
@@ -41,6 +50,10 @@ template <class A> Recycled<A> inverse_deviation(const ChannelShape& s, double e
 }  // namespace
 
 void batch_norm_statistics(const ChannelShape& s, const void* x, void* mean, void* var) {
+  if (has_no_elements(s)) {
+    fill_channels(s, std::numeric_limits<double>::quiet_NaN(), mean, var);
+    return;
+  }
   if (s.inner == 1) {
     const int64_t shape[] = {s.batch, s.channels}, strides[] = {s.channels, 1};
     DType out = s.dtype == DType::float64 ? DType::float64 : DType::float32;
@@ -57,11 +70,8 @@ void batch_norm_statistics(const ChannelShape& s, const void* x, void* mean, voi
         double d = partial[2 * (b * s.channels + c)] - center;
         squares += partial[2 * (b * s.channels + c) + 1] + d * d * static_cast<double>(s.inner);
       }
-      bool none = s.batch * s.inner == 0;
-      double nan = std::numeric_limits<double>::quiet_NaN();
-      static_cast<A*>(mean)[c] = static_cast<A>(none ? nan : center);
-      static_cast<A*>(var)[c] =
-          static_cast<A>(none ? nan : squares / (static_cast<double>(s.batch) * static_cast<double>(s.inner)));
+      static_cast<A*>(mean)[c] = static_cast<A>(center);
+      static_cast<A*>(var)[c] = static_cast<A>(squares / (static_cast<double>(s.batch) * static_cast<double>(s.inner)));
     }
   });
 }
@@ -80,6 +90,10 @@ void batch_norm_apply(const ChannelShape& s, double eps, const void* mean, const
 
 void batch_norm_backward_sums(const ChannelShape& s, double eps, const void* mean, const void* var, const void* x,
                               const void* dy, void* dgamma, void* dbeta) {
+  if (has_no_elements(s)) {
+    fill_channels(s, 0, dgamma, dbeta);
+    return;
+  }
   in_statistics_type(s.dtype, [&]<class A>() {
     Recycled<A> inv = inverse_deviation<A>(s, eps, var);
     A *to_gamma = static_cast<A*>(dgamma), *to_beta = static_cast<A*>(dbeta);
@@ -107,7 +121,7 @@ void batch_norm_backward_sums(const ChannelShape& s, double eps, const void* mea
               {.shape = s, .x = x, .dy = dy, .mean = mean, .factor = inv.data(), .partial = partial.data()});
     for (int64_t c = 0; c < s.channels; ++c) {
       double sum = 0, sum_x = 0;
-      for (int64_t b = 0; b < s.batch && s.inner > 0; ++b) {
+      for (int64_t b = 0; b < s.batch; ++b) {
         sum += partial[2 * (b * s.channels + c)];
         sum_x += partial[2 * (b * s.channels + c) + 1];
       }
@@ -144,6 +158,7 @@ void layer_norm(DType dtype, int64_t rows, int64_t n, double eps, const void* ga
 
 void layer_norm_backward(DType dtype, int64_t rows, int64_t n, const void* gamma, const void* mean, const void* inv_std,
                          const void* x, const void* dy, void* dx, void* dgamma, void* dbeta) {
+  if (n == 0) return;
   in_statistics_type(dtype, [&]<class A>() {
     int64_t chunk = std::max<int64_t>(16, kPiece / std::max<int64_t>(1, n)), chunks = (rows + chunk - 1) / chunk;
     bool sums = dgamma || dbeta;

@@ -455,5 +455,5 @@ def test_python_integers_outside_the_range_of_the_dtype():
 
 
 def test_many_empty_groups_take_no_time():
-    x = np.zeros((2**62, 0))
-    assert x.argsort(axis=1).shape == np.sort(x, axis=1).shape == (2**62, 0)
+    x = np.zeros((2**59, 0))
+    assert x.argsort(axis=1).shape == np.sort(x, axis=1).shape == (2**59, 0)

@@ -126,8 +126,8 @@ TW_OP(multibox_target) = whole({
                "multibox_target: anchor must have shape (1, anchors, 4); got ", anchor);
       TW_CHECK(label.rank() == 3 && label[2] >= 5, value,
                "multibox_target: label must have shape (batch, objects, 5 or more); got ", label);
-      TW_CHECK(pred.rank() == 3 && pred[0] == label[0] && pred[2] == anchor[1], value,
-               "multibox_target: cls_pred must have shape (", label[0], ", classes, ", anchor[1], "); got ", pred);
+      TW_CHECK(pred.rank() == 3 && pred[0] == label[0] && pred[1] >= 1 && pred[2] == anchor[1], value,
+               "multibox_target: cls_pred must have shape (", label[0], ", classes + 1, ", anchor[1], "); got ", pred);
       TW_CHECK(a.variances.size() == 4, value, "multibox_target: variances must be 4 numbers; got ",
                a.variances.size());
       Shape loc{label[0], checked_mul(anchor[1], 4)};
@@ -176,8 +176,9 @@ TW_OP(multibox_detection) = whole({
       const Shape &prob = in[0].shape, &loc = in[1].shape, &anchor = in[2].shape;
       TW_CHECK(prob.rank() == 3 && prob[1] >= 1, value,
                "multibox_detection: cls_prob must have shape (batch, classes + 1, anchors); got ", prob);
-      TW_CHECK(loc.rank() == 2 && loc[0] == prob[0] && loc[1] == prob[2] * 4, value,
-               "multibox_detection: loc_pred must have shape (", prob[0], ", ", prob[2] * 4, "); got ", loc);
+      const int64_t numbers = checked_mul(prob[2], 4);
+      TW_CHECK(loc.rank() == 2 && loc[0] == prob[0] && loc[1] == numbers, value,
+               "multibox_detection: loc_pred must have shape (", prob[0], ", ", numbers, "); got ", loc);
       TW_CHECK(anchor.rank() == 3 && anchor[0] == 1 && anchor[1] == prob[2] && anchor[2] == 4, value,
                "multibox_detection: anchor must have shape (1, ", prob[2], ", 4); got ", anchor);
       TW_CHECK(a.variances.size() == 4, value, "multibox_detection: variances must be 4 numbers; got ",

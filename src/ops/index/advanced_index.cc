@@ -52,6 +52,7 @@ template <class ShapeOf> Plan make_plan(const AdvancedIndexAttrs& a, const Shape
       for (int64_t d : p.index_shape) p.result[at++] = d;
     if (i < p.kept_count) p.result[at++] = x[p.kept[i]];
   }
+  checked_product(p.result);  // gradients walk a result that nobody allocates
   return p;
 }
 

@@ -16,6 +16,15 @@ inline constexpr Field kBasicFields[] = {
     TW_ATTR(BasicIndexAttrs, new_axes, "Positions of new axes of size one in the result."),
 };
 
+/// Whether the n elements at start, start + step, ... lie in an axis of `size`; without a sum that could overflow.
+static bool holds_all(int64_t size, int64_t start, int64_t step, int64_t n) {
+  if (start < 0 || start >= size) return false;
+  if (n <= 1) return true;
+  if (step == 0) return false;                                             // one element many times is no slice
+  int64_t steps = step > 0 ? (size - 1 - start) / step : -(start / step);  // that lead from start to the axis' end
+  return n - 1 <= steps;
+}
+
 Layout index_layout(const BasicIndexAttrs& a, const Layout& x) {
   int rank = x.shape.rank();
   TW_CHECK(a.start.size() == rank && a.step.size() == rank && a.size.size() == rank, value,
@@ -25,13 +34,13 @@ Layout index_layout(const BasicIndexAttrs& a, const Layout& x) {
   Shape shape;
   int64_t strides[kMaxRank];
   for (int i = 0; i < rank; ++i) {
-    int64_t n = a.size[i], last = a.start[i] + (std::max<int64_t>(n, 1) - 1) * a.step[i];
+    int64_t n = a.size[i];
     if (n != 0)
-      TW_CHECK(a.start[i] >= 0 && a.start[i] < x.shape[i] && last >= 0 && last < x.shape[i], index,
-               "basic_index: axis ", i, " of size ", x.shape[i], " does not hold elements ", a.start[i], " to ", last);
+      TW_CHECK(holds_all(x.shape[i], a.start[i], a.step[i], n), index, "basic_index: axis ", i, " of size ", x.shape[i],
+               " does not hold ", std::max<int64_t>(n, 1), " elements from ", a.start[i], " in steps of ", a.step[i]);
     if (n != 0) y.offset += a.start[i] * x.strides[i];
     if (n < 0) continue;
-    strides[shape.rank()] = x.strides[i] * a.step[i];
+    strides[shape.rank()] = n > 1 ? x.strides[i] * a.step[i] : x.strides[i];  // a step that nobody takes may be huge
     shape.push_back(n);
   }
   for (int64_t at : a.new_axes) {

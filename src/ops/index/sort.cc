@@ -91,6 +91,7 @@ TW_OP(sort) = whole({
 
 inline constexpr Field kAlongFields[] = {TW_ATTR(AlongAxisAttrs, axis, "Axis that the indices walk.")};
 static void move_along(const AlongAxisAttrs& a, const Buffer& x, const Buffer& index, const Buffer& y, bool back) {
+  if (index.size == 0) return;
   Along from(x, a.axis, "take_along_axis"), to(index, a.axis, "take_along_axis");
   Recycled<int64_t> places(static_cast<size_t>(index.size));
   kernels::convert_row(index.dtype, DType::int64, index.data, places.data(), index.size);

@@ -78,10 +78,15 @@ void check_attrs(const ConvolutionAttrs& a, const Shape& x, const Shape& w, cons
            ": layout must be NCW, NCHW or NCDHW; got ", layout);
 }
 
+/// From the first to the last element of a window along axis i.
+int64_t covered_by(const ConvolutionAttrs& a, int64_t window, int i) {
+  return checked_add(checked_mul(window - 1, at(a.dilate, i, 1)), 1);
+}
+
 /// The size that a convolution of x has along axis i.
 int64_t result_size(const ConvolutionAttrs& a, int64_t in, int64_t window, int i, const char* who) {
-  int64_t covered = checked_add(checked_mul(window - 1, at(a.dilate, i, 1)), 1);
-  int64_t padded = checked_add(in, 2 * at(a.pad, i, 0));
+  int64_t covered = covered_by(a, window, i);
+  int64_t padded = checked_add(in, checked_mul(2, at(a.pad, i, 0)));
   TW_CHECK(padded >= covered, value, who, ": a window of ", covered, " elements does not fit padded data of ", padded,
            " along axis ", i + 2);
   return (padded - covered) / at(a.stride, i, 1) + 1;
@@ -90,17 +95,16 @@ int64_t result_size(const ConvolutionAttrs& a, int64_t in, int64_t window, int i
 void check_groups(const char* who, const Shape& x, const Shape& w, int64_t groups) {
   TW_CHECK(x[1] % groups == 0 && w[0] % groups == 0, value, who, ": ", groups,
            " groups must divide the channels of data ", x, " and of weight ", w);
-  TW_CHECK(w[1] == x[1] / groups, value, who, ": weight of shape ", w, " takes ", w[1] * groups,
-           " channels; data of shape ", x, " has ", x[1]);
+  TW_CHECK(w[1] == x[1] / groups, value, who, ": weight of shape ", w, " takes ", w[1], " channels in each of ", groups,
+           " groups; data of shape ", x, " has ", x[1]);
 }
 
-/// Whether dy can be the gradient of x convolved with w. It may be smaller than the result: what a transposed
-/// convolution added at its end (adj) belongs to no window.
+/// Whether dy can be the gradient of x convolved with w.
 void check_result(const ConvolutionAttrs& a, const Shape& x, const Shape& w, const Shape& dy, const char* who) {
   check_attrs(a, x, w, who);
   check_groups(who, x, w, a.num_group);
   bool fits = dy.rank() == x.rank() && dy[0] == x[0] && dy[1] == w[0];
-  for (int i = 2; fits && i < x.rank(); ++i) fits = dy[i] <= result_size(a, x[i], w[i], i - 2, who);
+  for (int i = 2; fits && i < x.rank(); ++i) fits = dy[i] == result_size(a, x[i], w[i], i - 2, who);
   TW_CHECK(fits, value, who, ": dy of shape ", dy, " does not fit data of shape ", x, " and weight of shape ", w);
 }
 
@@ -274,17 +278,16 @@ TW_OP(convolution_weight) = whole({
 
 /// The size of a transposed convolution's result and the padding that leads to it.
 static int64_t transposed_size(ConvolutionAttrs& a, int64_t in, int64_t window, int i) {
-  int64_t covered = (window - 1) * at(a.dilate, i, 1) + 1,
-          full = checked_add(checked_mul(in - 1, at(a.stride, i, 1)), covered);
+  int64_t full = checked_add(checked_mul(in - 1, at(a.stride, i, 1)), covered_by(a, window, i));
   if (a.target_shape && !(*a.target_shape).empty()) {
     int64_t total = full - (*a.target_shape)[i];
     TW_CHECK(total >= 0, value, "deconvolution: target_shape ", (*a.target_shape).span(), " is larger than the result ",
              full, " along axis ", i + 2);
     while (a.pad.size() <= i) a.pad.push_back(0);
-    a.pad[i] = (total + 1) / 2;
+    a.pad[i] = total - total / 2;
     return (*a.target_shape)[i];
   }
-  int64_t size = full - 2 * at(a.pad, i, 0) + (a.adj ? at(*a.adj, i, 0) : 0);
+  int64_t size = checked_add(full, (a.adj ? at(*a.adj, i, 0) : 0) - 2 * at(a.pad, i, 0));
   TW_CHECK(size >= 0, value, "deconvolution: pad ", a.pad.span(), " is larger than the result along axis ", i + 2);
   return size;
 }
@@ -341,6 +344,7 @@ TW_OP(deconvolution) = whole({
       a.no_bias = true;
       a.num_filter = 0;
       a.adj = a.target_shape = {};
+      if (x->size() == 0) return {zeros_like(x), zeros_like(w), db};  // no window may fit what has no elements
       return {g.wants(0) ? apply(op_convolution, a, {dy, w}) : Val(),
               g.wants(1) ? apply(op_convolution_weight, a, {dy, x, w}) : Val(), db};
     }),

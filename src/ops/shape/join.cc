@@ -75,7 +75,7 @@ TW_OP(concatenate) = whole({
       t = in[0].dtype;
       if (!a.axis) {
         int64_t n = 0;
-        for (const Sig& s : in) n += s.shape.size(), t = promote(t, s.dtype);
+        for (const Sig& s : in) n = checked_add(n, s.shape.size()), t = promote(t, s.dtype);
         y = Shape{n};
         return;
       }

@@ -39,7 +39,7 @@ Shape padded(const PadAttrs& a, const Shape& x) {
   for (int i = 0; i < x.rank(); ++i) {
     TW_CHECK(a.before[i] >= 0 && a.after[i] >= 0, value, "pad: pad_width must not be negative; got ", a.before.span(),
              " before and ", a.after.span(), " after");
-    TW_CHECK(a.mode == 0 || x[i] > 0 || a.before[i] + a.after[i] == 0, value, "pad: axis ", i,
+    TW_CHECK(a.mode == 0 || x[i] > 0 || (a.before[i] == 0 && a.after[i] == 0), value, "pad: axis ", i,
              " is empty and can only be padded with a constant");
     y.push_back(checked_add(x[i], checked_add(a.before[i], a.after[i])));
   }
