@@ -50,6 +50,7 @@ struct BlockedAlgorithm {
   const char* (*refuses)(const BlockedShape& s);
   /// Seconds that a run would take.
   double (*seconds)(const BlockedShape& s, const BlockedMachine& m);
+  // Of these two, the shape's batch, `in`, `out` and `pad` are unknown: laid out weights serve every batch and size.
   /// Floats of the laid out weights.
   int64_t (*packed_size)(const BlockedShape& s);
   /// From w[out_channels][in_channels / groups][kernel...].
@@ -60,7 +61,8 @@ struct BlockedAlgorithm {
 /// The menu, in the order of preference among equals.
 std::span<const BlockedAlgorithm* const> blocked_algorithms();
 
-// Each in a file of its own.
+// Each in a file of its own, and in the list of blocked_choice.cc.
+extern const BlockedAlgorithm blocked_reference;  // blocked_reference.cc: every shape, slowly
 extern const BlockedAlgorithm blocked_direct;  // blocked_direct.cc: any kernel, stride and dilation, whole-block groups
 extern const BlockedAlgorithm blocked_first;   // blocked_first.cc: few input channels, read as they are
 extern const BlockedAlgorithm blocked_depthwise;     // blocked_depthwise.cc: every channel by itself

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/blocked_choice.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "base/error.h"
+#include "kernels/isa.h"
+
+namespace twibil::kernels {
+
+static constexpr const BlockedAlgorithm* kMenu[] = {
+    &blocked_reference,
+};
+
+std::span<const BlockedAlgorithm* const> blocked_algorithms() { return kMenu; }
+
+const BlockedMachine& blocked_machine() {
+  static const BlockedMachine machine = [] {
+    int64_t processors = std::max<int64_t>(1, sysconf(_SC_NPROCESSORS_ONLN));
+    int64_t l2 = sysconf(_SC_LEVEL2_CACHE_SIZE);
+    // Two multiply-adds of a vector a cycle at 3 GHz, and what one memory channel or two give a core.
+    double flops = 2.0 * 2 * static_cast<double>(vector_bytes()) / 4 * 3e9;
+    return BlockedMachine{.flops = flops * static_cast<double>(processors),
+                          .bandwidth = std::min(15e9 * static_cast<double>(processors), 150e9),
+                          .threads = static_cast<int>(processors),
+                          .l2_bytes = l2 > 0 ? l2 : int64_t{1} << 20};
+  }();
+  return machine;
+}
+
+const BlockedAlgorithm& blocked_algorithm(std::string_view name) {
+  for (const BlockedAlgorithm* a : kMenu)
+    if (a->name == name) return *a;
+  throw_error(ErrorKind::value, text("there is no convolution algorithm ", name));
+}
+
+std::vector<BlockedVerdict> judge_blocked(const BlockedShape& s, const BlockedRules& rules) {
+  std::vector<BlockedVerdict> all;
+  for (const BlockedAlgorithm* a : kMenu) {
+    BlockedVerdict v{a, "", 0, false};
+    if (const char* why = a->refuses(s)) v.refusal = why;
+    else if (rules.exact && !a->exact) v.refusal = "exact results were asked for, and it adds transformed products";
+    else v.seconds = a->seconds(s, blocked_machine());
+    all.push_back(std::move(v));
+  }
+  return all;
+}
+
+BlockedChoice choose_blocked(const BlockedShape& s, const BlockedRules& rules) {
+  BlockedChoice best{&blocked_reference, std::numeric_limits<double>::infinity(), false};
+  for (const BlockedVerdict& v : judge_blocked(s, rules))
+    if (v.refusal.empty() && v.seconds < best.seconds) best = {v.algorithm, v.seconds, v.measured};
+  return best;
+}
+
+}  // namespace twibil::kernels
