@@ -5,22 +5,22 @@
 #include <cstdint>
 #include <limits>
 
+#include "kernels/blocked.h"
+
 namespace twibil::kernels {
 
 inline constexpr int kTileMaxColumns = 2;  // in blocks of 16
 
 struct BlockedTile {
-  const float* a;            // row r of block i: a + a_offsets[i] + r * a_row_step, 16 floats
-  const int64_t* a_offsets;  // so a list of offsets expresses channel blocks, kernel taps and halos
-  int64_t a_row_step;
+  const float* a;                      // row r of block i: a + a_offsets[i] + r * a_row_step, 16 floats
+  const int64_t* a_offsets;            // so a list of offsets expresses channel blocks, kernel taps and halos
+  int64_t a_row_step = kChannelBlock;  // this one is the fastest
   int64_t blocks;
   const float* b;  // block i of column j: b + j * b_column_step + i * 256, [16][16]
   int64_t b_column_step;
   float* c;  // row r, column j: c + r * c_row_step + j * c_column_step
-  int64_t c_row_step, c_column_step;
-  int64_t rows, columns;
-  // From row `first_rows` on, a and c lie that much further: a tile of two rows of a small picture.
-  int64_t first_rows = std::numeric_limits<int64_t>::max(), a_jump = 0, c_jump = 0;
+  int64_t c_row_step = kChannelBlock, c_column_step;
+  int64_t rows, columns;    // any number of rows, which are split into tiles of nearly the same size
   bool accumulate = false;  // C += sum
   // What happens before C is written, after accumulation; `bias` is [columns][16], the residual lies as C does.
   const float* bias = nullptr;
@@ -31,7 +31,7 @@ struct BlockedTile {
 
 /// The tile of one instruction set.
 struct BlockedTiles {
-  int max_rows;  // for two columns; 14 with AVX-512
+  int max_rows;  // of one pass through B
   void (*run)(const BlockedTile&);
 };
 const BlockedTiles& blocked_tiles();
