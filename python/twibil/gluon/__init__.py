@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from . import metric
-from . import data, loss, nn, rnn, utils
+from . import data, loss, model_zoo, nn, rnn, utils
 from .block import Block, HybridBlock, SymbolBlock
 from .parameter import Constant, DeferredInitializationError, Parameter, ParameterDict
 from .trainer import Trainer
 
 __all__ = ["Block", "HybridBlock", "SymbolBlock", "Parameter", "Constant", "ParameterDict", "Trainer",
-           "DeferredInitializationError", "nn", "rnn", "loss", "data", "utils", "metric"]
+           "DeferredInitializationError", "model_zoo", "nn", "rnn", "loss", "data", "utils", "metric"]
