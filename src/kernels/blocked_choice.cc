@@ -12,6 +12,7 @@
 namespace twibil::kernels {
 
 static constexpr const BlockedAlgorithm* kMenu[] = {
+    &blocked_first,
     &blocked_reference,
 };
 
