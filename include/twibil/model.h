@@ -11,6 +11,7 @@ namespace twibil {
 
 /// MXNet's .params files: arrays with names.
 void save_arrays(const std::string& path, const std::vector<NamedArray>& arrays);
+/// Reads files that torch.save() wrote (.pt, .pth) too; nothing in them is run.
 std::vector<NamedArray> load_arrays(const std::string& path);
 
 class Model {

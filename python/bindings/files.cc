@@ -2,10 +2,14 @@
 // Parameter files, pictures and atomic writing for Python: src/api/io with arrays in place of bytes.
 #include "files.h"
 
+#include <memory>
+#include <unordered_map>
+
 #include "api/io/draw.h"
 #include "api/io/image_file.h"
 #include "api/io/params_file.h"
 #include "api/io/resize.h"
+#include "api/io/torch_file.h"
 #include "io_arguments.h"
 
 namespace twibil::python {
@@ -62,6 +66,71 @@ PyObject* load_params(PyObject*, PyObject* path) {
       checked(PyList_Append(names.get(), text.get()));
     }
     return Py_BuildValue("(NN)", names.leak(), arrays.leak());
+  });
+}
+
+// The object of a file that torch.save() wrote. Lists and dictionaries are remembered before they are filled, so they
+// may hold themselves; what is nested too deeply is an error, which ends every other cycle.
+class TorchObjects {
+ public:
+  explicit TorchObjects(const io::TorchFile& file) : file_(file) {}
+
+  Ref object(uint32_t i, int depth = 0) {
+    TW_CHECK(depth < 64, value, "load_torch: lists and dictionaries are nested too deeply");
+    if (auto found = made_.find(i); found != made_.end()) return Ref(Py_NewRef(found->second.get()));
+    const io::PickleNode& n = file_.node(i);
+    Ref o(checked(begin(n)));
+    made_.emplace(i, Ref(Py_NewRef(o.get())));
+    using Kind = io::PickleNode::Kind;
+    if (n.kind == Kind::list)
+      for (uint32_t item : n.items) checked(PyList_Append(o.get(), object(item, depth + 1).get()));
+    if (n.kind == Kind::tuple) {
+      made_.erase(i);  // a tuple exists only when it is full
+      for (size_t k = 0; k < n.items.size(); ++k)
+        PyTuple_SET_ITEM(o.get(), static_cast<Py_ssize_t>(k), object(n.items[k], depth + 1).leak());
+      made_.emplace(i, Ref(Py_NewRef(o.get())));
+    }
+    if (n.kind == Kind::dict)
+      for (size_t k = 0; k + 1 < n.items.size(); k += 2) {
+        Kind key = file_.node(n.items[k]).kind;
+        TW_CHECK(key < Kind::list, value, "load_torch: keys of dictionaries must be texts or numbers");
+        checked(PyDict_SetItem(o.get(), object(n.items[k], depth + 1).get(), object(n.items[k + 1], depth + 1).get()));
+      }
+    return o;
+  }
+
+ private:
+  PyObject* begin(const io::PickleNode& n) {
+    using Kind = io::PickleNode::Kind;
+    switch (n.kind) {
+      case Kind::boolean: return PyBool_FromLong(static_cast<long>(n.integer));
+      case Kind::integer: return PyLong_FromLongLong(n.integer);
+      case Kind::real: return PyFloat_FromDouble(n.real);
+      case Kind::text:
+        return PyUnicode_DecodeUTF8(n.text.data(), static_cast<Py_ssize_t>(n.text.size()), "surrogateescape");
+      case Kind::list: return PyList_New(0);
+      case Kind::tuple: return PyTuple_New(static_cast<Py_ssize_t>(n.items.size()));
+      case Kind::dict: return PyDict_New();
+      case Kind::tensor: {
+        io::Bytes kept;
+        io::ParamsEntry e = file_.tensor(n, kept);
+        return wrap(value_from_bytes(e.dtype, e.shape, e.data));
+      }
+      default: return Py_NewRef(Py_None);
+    }
+  }
+  const io::TorchFile& file_;
+  std::unordered_map<uint32_t, Ref> made_;
+};
+
+PyObject* load_torch(PyObject*, PyObject* path) {
+  return guarded([&] {
+    const std::string name = to_path(path);
+    const auto file = [&] {
+      const WithoutLock unlocked;
+      return std::make_unique<io::TorchFile>(name);
+    }();
+    return TorchObjects(*file).object(file->root()).leak();
   });
 }
 
@@ -172,6 +241,7 @@ PyMethodDef functions[] = {
     {"save_params", as_method(save_params), METH_VARARGS | METH_KEYWORDS,
      "save_params(path, names, arrays, legacy=False): writes MXNet's format; legacy: as without npx.set_np()."},
     {"load_params", load_params, METH_O, "load_params(path): (names, arrays) of a .params file; no names: []."},
+    {"load_torch", load_torch, METH_O, "load_torch(path): the object of a file that torch.save() wrote."},
     {"imdecode", imdecode, METH_VARARGS, "imdecode(bytes, flag=1): JPEG or PNG to uint8 (height, width, channels)."},
     {"encode_image", encode_image, METH_VARARGS, "encode_image(picture, '.png' or '.jpg', quality=95): bytes."},
     {"imresize", imresize, METH_VARARGS, "imresize(picture, width, height, interp=1): the picture in another size."},

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Named arrays in files: MXNet's `.params` format (read and write) and NumPy's `.npy`/`.npz`."""
+"""Named arrays in files: MXNet's `.params` format and NumPy's `.npy`/`.npz` (read and write), PyTorch's (read)."""
 from __future__ import annotations
 
 import os
+import zipfile
 
 from . import _core
 from .base import describe
 from .util import is_np_shape
+
+_OLD_TORCH = bytes.fromhex("80028a0a6cfc9c46f9206aa850192e")  # torch.save's magic number, as a pickle
 
 
 def save_params(fname, data) -> None:
@@ -37,11 +40,26 @@ def load_params(fname):
     return dict(zip(names, arrays)) if names else list(arrays)
 
 
+def load_torch(fname):
+    """Reads what `torch.save` wrote (`.pt`, `.pth`, new and old format): tensors become arrays, inside dictionaries,
+    lists, tuples, numbers and texts as they were saved. PyTorch is not needed, and nothing in the file is run.
+
+    ValueError, with the place in the file, for anything else that a pickle can hold, and for damaged files."""
+    return _core.load_torch(os.fspath(fname))
+
+
+def _made_by_torch(file) -> bool:
+    with zipfile.ZipFile(file) as archive:
+        return any(name.rpartition("/")[2] == "data.pkl" for name in archive.namelist())
+
+
 def load(file):
-    """Reads `.npy`, `.npz` or `.params`, told apart by content; names give a dict."""
+    """Reads `.params`, `.npy`, `.npz` or what `torch.save` wrote, told apart by content; names give a dict."""
     with open(file, "rb") as f:
-        head = f.read(6)
-    if head[:4] == b"PK\x03\x04" or head == b"\x93NUMPY":
+        head = f.read(len(_OLD_TORCH))
+    if head == _OLD_TORCH or head[:4] == b"PK\x03\x04" and _made_by_torch(file):
+        return load_torch(file)
+    if head[:4] == b"PK\x03\x04" or head[:6] == b"\x93NUMPY":
         from .np import load as load_numpy
         return load_numpy(file)
     return load_params(file)

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "api/io/params_file.h"
+#include "api/io/torch_file.h"
 #include "ir/modes.h"
 
 namespace twibil {
@@ -68,11 +69,19 @@ void save_arrays(const std::string& path, const std::vector<NamedArray>& arrays)
   io::write_params(path, entries);
 }
 std::vector<NamedArray> load_arrays(const std::string& path) {
-  io::ParamsFile file = io::read_params(path);
+  io::Bytes bytes = io::read_file(path);
   std::vector<NamedArray> arrays;
-  for (const io::ParamsEntry& e : file.entries)
+  auto add = [&](const io::ParamsEntry& e) {
     arrays.push_back(
         {e.name, e.none ? Array() : Array::from(e.data.data(), Shape{std::span<const int64_t>(e.shape)}, e.dtype)});
+  };
+  if (io::looks_like_torch(bytes)) {
+    io::TorchFile file(std::move(bytes), path);
+    std::deque<io::Bytes> kept;
+    std::ranges::for_each(io::named_tensors(file, kept), add);
+  } else {
+    std::ranges::for_each(io::parse_params(bytes, path).entries, add);
+  }
   return arrays;
 }
 

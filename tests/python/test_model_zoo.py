@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The networks of gluon.model_zoo: parameters and outputs are those of MXNet 1.9.1 (tools/zoo_fixtures.py)."""
+"""The networks of gluon.model_zoo: parameters and outputs are those of MXNet 1.9.1 (tools/zoo_fixtures.py), or of PyTorch
+for networks that it has (tools/torch_fixtures.py)."""
 from __future__ import annotations
 
 import hashlib
@@ -16,6 +17,8 @@ from twibil.gluon.model_zoo import model_store, vision
 
 EXPECTED = zoo_formula.read(os.path.join(mxnet_fixtures.FOLDER, "zoo.txt"))
 
+TORCH = zoo_formula.read(os.path.join(mxnet_fixtures.FOLDER, "..", "torch", "zoo.txt"))
+
 
 def filled(name, side):
     """The network for ten classes with the formula's weights."""
@@ -28,7 +31,8 @@ def filled(name, side):
 
 
 def test_every_network_is_compared():
-    assert sorted(EXPECTED) == sorted(vision._MODELS) == sorted(zoo_formula.SIDES)
+    assert sorted(EXPECTED) == sorted(zoo_formula.SIDES)
+    assert sorted([*EXPECTED, *TORCH]) == sorted(vision._MODELS)
 
 
 @pytest.mark.parametrize("name", EXPECTED)
@@ -41,6 +45,42 @@ def test_structure_and_outputs_are_mxnets(name):
     out = net(mx.np.array(zoo_formula.picture(side))).asnumpy()
     assert out.shape == (1, 10)
     assert abs(out[0] - expect).max() <= 1e-4 * abs(expect).max()
+
+
+@pytest.mark.parametrize("name", TORCH)
+def test_structure_and_outputs_are_pytorchs(name):
+    side, count, _, expect = TORCH[name]
+    net = filled(name, side)
+    assert len(net.collect_params()) == count
+    for _ in range(2):
+        out = net(mx.np.array(zoo_formula.picture(side))).asnumpy()[0]
+        assert abs(out - expect).max() <= 1e-4 * abs(expect).max()
+        net.hybridize()
+
+
+def test_weights_of_pytorch(tmp_path):
+    ours = model_zoo.get_model("mobilenetv2_torch", classes=3)
+    ours.initialize()
+    x = mx.np.ones((1, 3, 64, 64))
+    ours(x)
+    names = {"gamma": "weight", "beta": "bias"}
+    theirs = {}
+    for i, (name, p) in enumerate(ours.collect_params().items()):
+        kind = name.rpartition(".")[2]
+        theirs[f"layer{i}.{names.get(kind, kind)}"] = mx.np.array(zoo_formula.parameter(i, name, p.shape))
+        if kind == "running_var":
+            theirs[f"layer{i}.num_batches_tracked"] = mx.np.array(1)
+    net = model_zoo.get_model("mobilenetv2_torch", classes=3)
+    model_zoo.load_torch_parameters(net, {"state_dict": theirs, "epoch": 3})
+    for i, (name, p) in enumerate(net.collect_params().items()):
+        onp.testing.assert_array_equal(p.data().asnumpy(), zoo_formula.parameter(i, name, p.shape))
+    before = net(x).asnumpy()
+    first, *_, last = theirs
+    for wrong, words in [({**theirs, last: mx.np.zeros(4)}, "shape"), ({"x": 1, **theirs}, "317.*weights|weights"),
+                         (dict(reversed(theirs.items())), "layers differ"), ("missing.pth", "missing.pth")]:
+        with pytest.raises((ValueError, OSError), match=words):
+            model_zoo.load_torch_parameters(net, wrong)
+    onp.testing.assert_array_equal(net(x).asnumpy(), before)
 
 
 @pytest.mark.parametrize("name", ["mobilenetv2_0.25", "squeezenet1.1", "resnet18_v2"])
@@ -68,7 +108,6 @@ def test_networks_train():
 
 
 def test_names_are_mxnets():
-    assert len(vision._MODELS) == 35
     assert type(vision.mobilenet_v2_0_5(classes=2)) is vision.MobileNetV2
     assert type(vision.get_model("mobilenet_v2_0_75", classes=2)) is vision.MobileNetV2
     assert type(mx.gluon.model_zoo.vision.inception_v3()) is vision.Inception3

@@ -457,3 +457,11 @@ def test_python_integers_outside_the_range_of_the_dtype():
 def test_many_empty_groups_take_no_time():
     x = np.zeros((2**59, 0))
     assert x.argsort(axis=1).shape == np.sort(x, axis=1).shape == (2**59, 0)
+
+
+def test_nd_pad_counts_as_mxnet_does():
+    x = mx.np.ones((1, 1, 2, 2))
+    y = mx.nd.pad(x, mode="constant", pad_width=(0, 0, 0, 0, 0, 1, 0, 2), constant_value=5)
+    assert y.shape == (1, 1, 3, 4) and y.asnumpy()[0, 0, 2].tolist() == [5, 5, 5, 5]
+    assert mx.nd.Pad(x, mode="edge", pad_width=(0, 0, 0, 0, 1, 1, 0, 0)).asnumpy().min() == 1
+    assert mx.nd.pad(x, pad_width=((0, 0), (0, 0), (1, 1), (0, 0))).shape == (1, 1, 4, 2)

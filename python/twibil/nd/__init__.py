@@ -10,7 +10,7 @@ from ..base import did_you_mean as _did_you_mean
 from ..registry import functions as _functions
 from ..np import random  # noqa: F401
 from ..operator import Custom  # noqa: F401
-from ..serialization import load_params as load, save_params as save  # noqa: F401
+from ..serialization import load, save_params as save  # noqa: F401
 from . import contrib  # noqa: F401
 
 legacy = _importlib.import_module(__name__ + ".legacy")

@@ -168,6 +168,20 @@ def broadcast_axis(data, axis=(), size=()):
     return np.broadcast_to(data, tuple(shape))
 
 
+def pad(data, mode="constant", pad_width=None, constant_value=0, **numpy_arguments):
+    """`data` with elements added at the ends of its axes, as MXNet counts them: pad_width is (before, after) of the first
+    axis, of the second, ... in one tuple. Pairs, and a number, mean what they mean to `np.pad`."""
+    flat = isinstance(pad_width, (tuple, list)) and len(pad_width) == 2 * data.ndim > 2 and not numpy_arguments
+    if flat and all(isinstance(w, int) for w in pad_width):
+        pad_width = tuple(zip(pad_width[::2], pad_width[1::2]))
+    if mode != "constant":
+        return np.pad(data, pad_width, mode=mode, **numpy_arguments)
+    return np.pad(data, pad_width, mode=mode, **{"constant_values": constant_value, **numpy_arguments})
+
+
+Pad = pad
+
+
 def softmin(data, axis=-1):
     """`softmax` of the negative."""
     return npx.softmax(-data, axis=axis)

@@ -9,17 +9,18 @@ from __future__ import annotations
 import re
 
 from ....base import did_you_mean
-from . import alexnet as _alexnet, densenet, inception, mobilenet, resnet, squeezenet, vgg
+from . import alexnet as _alexnet, densenet, inception, mobilenet, resnet, squeezenet, torch_networks, vgg
 from .alexnet import *  # noqa: F401,F403
 from .densenet import *  # noqa: F401,F403
 from .inception import *  # noqa: F401,F403
 from .mobilenet import *  # noqa: F401,F403
 from .resnet import *  # noqa: F401,F403
 from .squeezenet import *  # noqa: F401,F403
+from .torch_networks import *  # noqa: F401,F403
 from .vgg import *  # noqa: F401,F403
 
-_FUNCTIONS = [name for module in (_alexnet, densenet, inception, mobilenet, resnet, squeezenet, vgg)
-              for name in module.__all__ if name[0].islower() and not name.startswith("get_")]
+_NAMES = [name for module in (_alexnet, densenet, inception, mobilenet, resnet, squeezenet, torch_networks, vgg)
+          for name in module.__all__]
 
 
 def _public_name(function: str) -> str:
@@ -27,7 +28,7 @@ def _public_name(function: str) -> str:
     return re.sub(r"(\d)_(\d+)$", r"\1.\2", function).replace("net_v2", "netv2").replace("inception_v3", "inceptionv3")
 
 
-_MODELS = {_public_name(f): globals()[f] for f in _FUNCTIONS}
+_MODELS = {_public_name(f): globals()[f] for f in _NAMES if f[0].islower() and not f.startswith("get_")}
 
 
 def get_model(name, **kwargs):
@@ -42,5 +43,4 @@ def get_model(name, **kwargs):
     return _MODELS[key](**kwargs)
 
 
-__all__ = ["get_model", *(n for module in (_alexnet, densenet, inception, mobilenet, resnet, squeezenet, vgg)
-                          for n in module.__all__)]
+__all__ = ["get_model", *_NAMES]
