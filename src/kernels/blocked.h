@@ -66,7 +66,9 @@ extern const BlockedAlgorithm blocked_reference;  // blocked_reference.cc: every
 extern const BlockedAlgorithm blocked_direct;  // blocked_direct.cc: any kernel, stride and dilation, whole-block groups
 extern const BlockedAlgorithm blocked_first;   // blocked_first.cc: few input channels, read as they are
 extern const BlockedAlgorithm blocked_depthwise;     // blocked_depthwise.cc: every channel by itself
-extern const BlockedAlgorithm blocked_winograd_4x4;  // blocked_winograd.cc: F(4x4, 3x3) and its relatives
+extern const BlockedAlgorithm blocked_winograd_4x4;  // blocked_winograd_plan.cc: F(4x4, 3x3) and its relatives
 extern const BlockedAlgorithm blocked_winograd_2x2;
+extern const BlockedAlgorithm blocked_winograd_5x5;   // F(2x2, 5x5)
+extern const BlockedAlgorithm blocked_winograd_line;  // kernels of one row or column: F(4, 3), F(2, 7)
 
 }  // namespace twibil::kernels
