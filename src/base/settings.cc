@@ -27,6 +27,8 @@ constexpr Entry kTable[kSettingCount] = {
     {"TWIBIL_ALLOCATOR", "caching", "system: every block comes from malloc and goes back, for memory checkers"},
     {"TWIBIL_SEED", "0", "seed of the random generator at start"},
     {"TWIBIL_HOME", "~/.twibil", "directory for downloaded data and caches"},
+    {"TWIBIL_FUSE_ROWS_BYTES", "1M",
+     "bytes from which on a compiled graph runs operators together a few rows at a time"},
 };
 
 const Entry& entry(Setting which) { return kTable[static_cast<int>(which)]; }

@@ -11,6 +11,7 @@
 namespace twibil {
 
 struct GraphFunction;
+struct RowLoop;
 
 /// Output `output` of node `node`; no value for an absent optional input.
 struct Edge {
@@ -46,6 +47,7 @@ struct GraphNode {
   int32_t random = -1;         // which of the run's random keys, in the order of the calls
   const OpDef* op = nullptr;   // of a call
   std::shared_ptr<const OwnedOp> owned;           // keeps `op` where a pass made it
+  std::shared_ptr<const RowLoop> loop;            // of a call: its parts, which run a few rows at a time
   std::shared_ptr<const GraphFunction> function;  // of a function
   AttrBytes attrs;
   std::vector<Edge> in;
@@ -99,6 +101,16 @@ struct Graph {
     nodes.push_back(std::move(n));
     return static_cast<int32_t>(nodes.size()) - 1;
   }
+};
+
+/// Calls that run together on a block of rows at a time (passes/fuse_rows.h), so that what is between them stays in the
+/// caches. Rows are the positions along one axis; the axes before it are walked one by one.
+struct RowLoop {
+  Graph body, rest;                        // on `block` rows, and on those that are left (no nodes where none are)
+  int64_t outer = 1, rows = 0, block = 0;  // positions of the axes before; sizes along the axis
+  std::vector<int64_t> in_step, out_step;  // bytes from row to row of each argument and output; 0: given whole
+  std::vector<bool> out_part;              // an output that has one result for each block
+  int64_t blocks() const { return (rows + block - 1) / block; }
 };
 
 /// Whether running the node changes something besides its outputs.

@@ -130,6 +130,20 @@ using AffineFunction = Affine (*)(const void* attrs, std::span<const Val> in);
 /// with nothing changed, where it cannot.
 using AbsorbFunction = bool (*)(void* attrs, std::span<Val> in, const Affine& a);
 
+/// Along how many leading axes an operator treats each position apart from all others: there a block of its inputs
+/// gives the same block of its outputs. Inputs whose bit is set in `whole` have no such axes (weights).
+struct Rows {
+  int axes = 0;
+  uint32_t whole = 0;
+};
+using RowsFunction = Rows (*)(const void* attrs, SigsIn in);
+/// What a reduction of its first input folds.
+struct Folds {
+  uint32_t (*axes)(const void* attrs, int rank) = nullptr;  // bit i: axis i
+  void (*over_first)(void* attrs) = nullptr;  // attributes that fold results of parts, stacked, into that of the whole
+  bool equal_parts = false;                   // which is right for parts of one size only (means)
+};
+
 /// Bits of `needs`: which inputs and outputs a gradient reads as data.
 using NeedsMask = uint32_t;
 constexpr NeedsMask X(int i) { return 1u << i; }
@@ -157,7 +171,6 @@ enum class Role : uint8_t {
   assign,
   broadcast_like
 };
-enum class Fusion : uint8_t { none, reduce_last, matrix };
 /// How MXNet's graph files spell calls of an operator, where its public names do not say it; ir/graph_form.h reads it.
 struct GraphForm {
   const char* names = nullptr;   // separated by blanks; files get the first
@@ -243,7 +256,6 @@ struct OpDef {
   Again again = {};                  // of an operator with updates: how its result is had a second time
   JoinFunction joins = nullptr;      // inputs that are computed where this says need no copying
   Role role = Role::none;
-  Fusion fuse = Fusion::none;
   bool random = false, trains = false, data_dependent = false;
   bool overwrites = false;  // writes all elements of what it updates and reads none of them
   bool keeps = false;       // gives its first input where that has the result's shape and dtype already
@@ -252,6 +264,8 @@ struct OpDef {
   double (*cost)(const void* attrs, SigsIn in, SigsIn out) = nullptr;  // arithmetic operations, for heavy ones
   AlgorithmFunction algorithm = nullptr;  // where the kernel has several: which one a call takes, for people
   PredictFunction predict = nullptr;      // what a .trains operator is outside training
+  RowsFunction rows = nullptr;            // of operators that can run on a few rows at a time; pointwise ones need none
+  Folds folds = {};                       // of reductions
   AffineFunction affine = nullptr;        // of operators that scale and shift channels
   AbsorbFunction absorb = nullptr;        // of operators that a scale and shift of their channels can be folded into
   std::array<Sample, 6> samples = {};
@@ -339,6 +353,9 @@ template <class A, Captureless F> constexpr AffineFunction affine_rule(F) {
 }
 template <class A, Captureless F> constexpr AbsorbFunction absorb_rule(F) {
   return [](void* a, std::span<Val> in, const Affine& f) -> bool { return F{}(*static_cast<A*>(a), in, f); };
+}
+template <class A, Captureless F> constexpr RowsFunction rows_rule(F) {
+  return [](const void* a, SigsIn in) -> Rows { return F{}(*static_cast<const A*>(a), in); };
 }
 template <class A, Captureless F> constexpr CountFunction count_rule(F) {
   return [](const void* a) -> int { return F{}(*static_cast<const A*>(a)); };

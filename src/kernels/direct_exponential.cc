@@ -55,9 +55,26 @@ template <> struct Op<Prim::power> {
   }
 };
 
+/// Everyday exponents need no logarithm.
+template <class T> void power_by_number(void* out, const void* a, const void* b, int64_t n) {
+  const auto* x = static_cast<const T*>(a);
+  auto* o = static_cast<T*>(out);
+  auto fill = [&](auto value) {
+    TW_INDEPENDENT
+    for (int64_t i = 0; i < n; ++i) o[i] = value(x[i]);
+  };
+  const T exponent = *static_cast<const T*>(b);
+  if (exponent == 2) fill([](T v) { return v * v; });
+  else if (exponent == 3) fill([](T v) { return v * v * v; });
+  else if (exponent == -1) fill([](T v) { return 1 / v; });
+  else binary_loop<Prim::power, T, Mode::vector_scalar>(out, a, b, n);
+}
+
 void fill_exponential(DirectTable& table) {
   enter<Prim::exp, Prim::exp2, Prim::expm1, Prim::log, Prim::log2, Prim::log10, Prim::log1p, Prim::sigmoid, Prim::sinh,
         Prim::cosh, Prim::tanh, Prim::power>(table);
+  table.at(Prim::power, DType::float32, Mode::vector_scalar) = power_by_number<float>;
+  table.at(Prim::power, DType::float64, Mode::vector_scalar) = power_by_number<double>;
 }
 
 }  // namespace twibil::kernels::HWY_NAMESPACE
@@ -66,6 +83,21 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace twibil::kernels {
 HWY_EXPORT(fill_exponential);
+/// Everyday exponents need no logarithm.
+template <class T> void power_by_number(void* out, const void* a, const void* b, int64_t n) {
+  const auto* x = static_cast<const T*>(a);
+  auto* o = static_cast<T*>(out);
+  auto fill = [&](auto value) {
+    TW_INDEPENDENT
+    for (int64_t i = 0; i < n; ++i) o[i] = value(x[i]);
+  };
+  const T exponent = *static_cast<const T*>(b);
+  if (exponent == 2) fill([](T v) { return v * v; });
+  else if (exponent == 3) fill([](T v) { return v * v * v; });
+  else if (exponent == -1) fill([](T v) { return 1 / v; });
+  else binary_loop<Prim::power, T, Mode::vector_scalar>(out, a, b, n);
+}
+
 void fill_exponential(DirectTable& table) { TW_DISPATCH(fill_exponential)(table); }
 }  // namespace twibil::kernels
 #endif

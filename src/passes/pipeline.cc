@@ -8,6 +8,7 @@
 #include "passes/fold_batch_norm.h"
 #include "passes/fold_constants.h"
 #include "passes/fuse_pointwise.h"
+#include "passes/fuse_rows.h"
 #include "passes/merge_equal.h"
 #include "passes/recompute.h"
 #include "passes/remove_dead.h"
@@ -30,6 +31,7 @@ static constexpr Pass kPasses[] = {
     {"fuse_pointwise", "joins pointwise operators into one program", fuse_pointwise},
     {"settle_inputs", "writes out the casts and copies that kernels need", settle_inputs, true},
     {"remove_dead", "removes what no result needs", remove_dead},
+    {"fuse_rows", "runs operators that treat rows alike together, a few rows at a time", fuse_rows},
 };
 
 std::span<const Pass> pipeline() { return kPasses; }

@@ -17,6 +17,12 @@ void verify(const Graph& g, const char* after) {
          " has no row-major value");
     need(n.kind != GraphNode::Kind::call || static_cast<int>(n.out.size()) == n.op->outputs(), "node ", i, " (",
          n.op_name(), ") has ", n.out.size(), " outputs");
+    if (n.loop) {
+      need(n.in.size() == n.loop->body.arguments.size() && n.out.size() == n.loop->body.outputs.size(), "loop ", i,
+           " has other operands than its body");
+      verify(n.loop->body, after);
+      verify(n.loop->rest, after);
+    }
     for (Edge e : n.in) {
       if (!e.present()) continue;
       need(e.node < static_cast<int32_t>(i), "node ", i, " reads node ", e.node, ", which comes later");

@@ -3,8 +3,10 @@
 
 #include <chrono>
 
+#include "base/parallel.h"
 #include "ir/compose_program.h"
 #include "kernels/copy.h"
+#include "kernels/scratch.h"
 #include "passes/views.h"
 #include "runtime/launch.h"
 
@@ -115,6 +117,10 @@ void Executable::add_step(int32_t node) {
     prepare_program(n, s.first_in);
   } else {
     for (Edge e : n.in) operands_.push_back(operand_of(e));
+    if (n.loop) {
+      s.loop = static_cast<int32_t>(loops_.size());
+      prepare_loop(*n.loop);
+    }
   }
   s.first_out = static_cast<uint32_t>(operands_.size());
   s.ins = s.first_out - s.first_in;
@@ -132,6 +138,20 @@ void Executable::prepare_program(const GraphNode& n, uint32_t first_in) {
   }
   programs_.emplace_back(*n.op->program, n.work, std::span<const kernels::Operand>(in, count), params_of(n),
                          kernels::MutableOperand{nullptr, nullptr, n.out[0].dtype}, n.out[0].shape);
+}
+
+void Executable::prepare_loop(const RowLoop& loop) {
+  Loop made;
+  auto prepare = [&](const Graph& g) {
+    passes::MemoryPlan plan = passes::plan_memory(g, {});
+    made.arena_bytes = std::max(made.arena_bytes, plan.arena_bytes);
+    return std::make_unique<const Executable>(g, std::move(plan));
+  };
+  made.body = prepare(loop.body);
+  if (!loop.rest.nodes.empty()) made.rest = prepare(loop.rest);
+  made.description =
+      text(loop.block, " of ", loop.outer > 1 ? text(loop.outer, " x ") : "", loop.rows, " rows at a time");
+  loops_.push_back(std::move(made));
 }
 
 Buffer Executable::resolve(const Operand& o, const Frame& f) const {
@@ -196,10 +216,35 @@ void Executable::run_function(const Step& s, const Frame& f) const {
   }
 }
 
+void Executable::run_loop(const Step& s, const Frame& f) const {
+  const RowLoop& rows = *s.n->loop;
+  const Loop& loop = loops_[static_cast<size_t>(s.loop)];
+  const int64_t blocks = rows.blocks();
+  parallel_for(rows.outer * blocks, 1, [&](int64_t begin, int64_t end) {
+    kernels::ScratchFrame scratch;
+    Frame inner;
+    inner.bases.assign(loop.body->base_count(), nullptr);
+    inner.bases[0] = scratch.take<std::byte>(loop.arena_bytes);
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t first = i / blocks * rows.rows + i % blocks * rows.block;
+      for (uint32_t k = 0; k < s.ins; ++k)
+        inner.bases[1 + k] = resolve(operands_[s.first_in + k], f).data + first * rows.in_step[k];
+      for (uint32_t k = 0; k < s.outs; ++k) {
+        const Operand& o = operands_[s.first_out + k];
+        const int64_t bytes = o.buffer.size / (rows.outer * blocks) * size_of(o.buffer.dtype);  // of a part
+        inner.bases[1 + s.ins + k] = resolve(o, f).data + (rows.out_part[k] ? i * bytes : first * rows.out_step[k]);
+      }
+      const bool is_rest = loop.rest && i % blocks == blocks - 1;
+      (is_rest ? *loop.rest : *loop.body).run(inner, Part::all);
+    }
+  });
+}
+
 void Executable::run_step(const Step& s, const Frame& f) const {
   try {
     if (s.n->kind == GraphNode::Kind::function) run_function(s, f);
     else if (s.n->op->pointwise()) run_pointwise(s, f);
+    else if (s.n->loop) run_loop(s, f);
     else run_kernel(s, f);
   } catch (Error& e) {
     if (s.n->kind == GraphNode::Kind::call) name_error(*s.n->op, e);
@@ -217,6 +262,7 @@ void Executable::run(Frame& frame, Part part) const {
 
 const char* Executable::algorithm_of_step(int step) const {
   const Step& s = steps_[static_cast<size_t>(step)];
+  if (s.loop >= 0) return loops_[static_cast<size_t>(s.loop)].description.c_str();
   if (s.n->kind != GraphNode::Kind::call || !s.n->op->algorithm) return "";
   std::vector<Buffer> buffers;
   for (uint32_t i = 0; i < s.ins + s.outs; ++i) {

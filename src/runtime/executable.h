@@ -74,15 +74,24 @@ class Executable {
     const GraphNode* n;
     uint32_t first_in, ins, first_out, outs;
     int32_t program = -1;  // of a pointwise operator: in programs_
+    int32_t loop = -1;     // of operators that run by rows: in loops_
+  };
+  /// The parts of a RowLoop, on a whole block of rows and on those that are left.
+  struct Loop {
+    std::unique_ptr<const Executable> body, rest;
+    int64_t arena_bytes = 0;
+    std::string description;  // for people
   };
   void add_step(int32_t node);
   void prepare_program(const GraphNode& n, uint32_t first_in);
+  void prepare_loop(const RowLoop& loop);
   Operand operand_of(Edge e);
   Buffer resolve(const Operand& o, const Frame& f) const;
   void run_step(const Step& s, const Frame& f) const;
   void run_pointwise(const Step& s, const Frame& f) const;
   void run_kernel(const Step& s, const Frame& f) const;
   void run_function(const Step& s, const Frame& f) const;
+  void run_loop(const Step& s, const Frame& f) const;
 
   Graph graph_;
   passes::MemoryPlan plan_;
@@ -91,6 +100,7 @@ class Executable {
   std::vector<Operand> operands_;
   std::deque<std::array<int64_t, kMaxRank>> sizes_;  // what buffers point to
   std::vector<kernels::PreparedProgram> programs_;
+  std::vector<Loop> loops_;
   std::vector<bool> updated_, read_backwards_;
   bool updates_any_ = false;
   double forward_work_ = 0, backward_work_ = 0;

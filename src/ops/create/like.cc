@@ -2,6 +2,7 @@
 // Arrays shaped like another one, sums and broadcasts back to a shape, casts and copies: what gradients lean on.
 #include "kernels/copy.h"
 #include "kernels/reduce.h"
+#include "ops/axes.h"
 #include "ops/forms.h"
 #include "ops/strides.h"
 
@@ -69,6 +70,7 @@ TW_OP(cast) = whole({
     .grad = grad_rule<DTypeAttrs>([](auto&, const Grad& g) -> Vals { return {cast(g.dy(), g.x(0)->dtype())}; }),
     .role = Role::cast,
     .keeps = true,
+    .rows = rows_rule<DTypeAttrs>([](auto&, SigsIn in) -> Rows { return {in[0].rank()}; }),
     .samples = {{{.in = {{{3, 4}}}, .attrs = "dtype=float64"},
                  {.in = {{{3, 4}}}, .attrs = "dtype=int32", .smooth = false}}},
 });
@@ -89,6 +91,7 @@ TW_OP(copy) = whole({
     .inplace = {{{0, 0}}},
     .role = Role::copy,
     .keeps = true,
+    .rows = rows_rule<NoAttrs>([](auto&, SigsIn in) -> Rows { return {in[0].rank()}; }),
     .samples = {{{.in = {{{3, 4}}}}}},
 });
 
@@ -129,6 +132,9 @@ TW_OP(sum_to_like) = whole({
     }),
     .role = Role::sum_to_like,
     .keeps = true,
+    .rows = rows_rule<NoAttrs>([](auto&, SigsIn in) -> Rows {
+      return {in[0].rank() == in[1].rank() ? common_axes(in[0].shape, in[1].shape) : 0};
+    }),
     .samples = {{{.in = {{{2, 3, 4}, {3, 1}}}}, {.in = {{{3, 4}, {4}}}}}},
 });
 
@@ -150,6 +156,9 @@ TW_OP(broadcast_like) = whole({
     }),
     .role = Role::broadcast_like,
     .keeps = true,
+    .rows = rows_rule<NoAttrs>([](auto&, SigsIn in) -> Rows {
+      return {in[0].rank() == in[1].rank() ? common_axes(in[0].shape, in[1].shape) : 0};
+    }),
     .samples = {{{.in = {{{3, 1}, {2, 3, 4}}}}}},
 });
 

@@ -5,6 +5,7 @@
 
 #include "base/recycled.h"
 #include "kernels/index.h"
+#include "ops/axes.h"
 #include "ops/forms.h"
 #include "ops/index/offsets.h"
 #include "ops/strides.h"
@@ -203,6 +204,7 @@ TW_OP(pick) = whole({
     .grad = grad_rule<PickAttrs>([](auto& a, const Grad& g) -> Vals {
       return {apply(op_pick_grad, a, {g.dy(), g.x(0), g.x(1)}), Val()};
     }),
+    .rows = rows_before_axis<PickAttrs>(),
     .samples = {{{.in = {{{4, 3}, SampleInput({4}, Domain::index, 3)}}},
                  {.in = {{{4, 3}, {{1, 3}, Domain::index, 4}}}, .attrs = "axis=0, keepdims=True"}}},
 });
@@ -226,6 +228,9 @@ TW_OP(pick_grad) = whole({
     .needs = X2,
     .grad = grad_rule<PickAttrs>([](auto& a, const Grad& g) -> Vals {
       return {apply(op_pick, a, {g.dy(), g.x(2)}), Val(), Val()};
+    }),
+    .rows = rows_rule<PickAttrs>([](auto& a, SigsIn in) -> Rows {
+      return {normalize_axis(a.axis, in[1].rank(), "pick_grad")};
     }),
     .samples = {{{.in = {{SampleInput({4}), {4, 3}, SampleInput({4}, Domain::index, 3)}}}}},
 });

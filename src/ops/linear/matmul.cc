@@ -149,7 +149,6 @@ TW_OP(matmul) = whole({
       return {g.wants(0) ? fit(matmul(dy, swap_last(as_matrix(b, false))), a) : Val(),
               g.wants(1) ? fit(matmul(swap_last(as_matrix(a, true)), dy), b) : Val()};
     }),
-    .fuse = Fusion::matrix,
     .heavy = true,
     .cost = cost_rule<NoAttrs>([](auto&, SigsIn in, SigsIn out) {
       double depth = in[0].rank() ? static_cast<double>(in[0].shape[in[0].rank() - 1]) : 1.0;

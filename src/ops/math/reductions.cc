@@ -91,7 +91,7 @@ TW_OP(max) = whole({
     .strided = true,
     .needs = X0 | Y0,
     .grad = grad_rule<AxesAttrs>([](auto& a, const Grad& g) -> Vals { return extremum_gradient(a, g); }),
-    .fuse = Fusion::reduce_last,
+    .folds = folds_of<AxesAttrs>(),
     .samples = {{{.in = {{{3, 4}}}, .smooth = false},
                  {.in = {{{2, 3, 4}}}, .attrs = "axis=(0, 2)", .smooth = false},
                  {.in = {{{2, 3, 4}}}, .attrs = "axis=1, keepdims=True", .smooth = false}}},
@@ -114,7 +114,7 @@ TW_OP(min) = whole({
     .strided = true,
     .needs = X0 | Y0,
     .grad = grad_rule<AxesAttrs>([](auto& a, const Grad& g) -> Vals { return extremum_gradient(a, g); }),
-    .fuse = Fusion::reduce_last,
+    .folds = folds_of<AxesAttrs>(),
     .samples = {{{.in = {{{3, 4}}}, .smooth = false}, {.in = {{{2, 3, 4}}}, .attrs = "axis=-1", .smooth = false}}},
 });
 

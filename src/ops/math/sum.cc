@@ -38,7 +38,7 @@ TW_OP(sum) = whole({
     }),
     .strided = true,
     .grad = grad_rule<SumAttrs>([](auto& a, const Grad& g) -> Vals { return {spread(a, g.dy(), g.x(0))}; }),
-    .fuse = Fusion::reduce_last,
+    .folds = folds_of<SumAttrs>(),
     .samples = {{{.in = {{{3, 4}}}},
                  {.in = {{{2, 3, 4}}}, .attrs = "axis=(0, 2)"},
                  {.in = {{{2, 3, 4}}}, .attrs = "axis=1, keepdims=True"}}},
@@ -65,7 +65,7 @@ TW_OP(mean) = whole({
       double n = static_cast<double>(x->size()) / static_cast<double>(std::max<int64_t>(dy->size(), 1));
       return {spread(a, dy / n, x)};
     }),
-    .fuse = Fusion::reduce_last,
+    .folds = folds_of<SumAttrs>(true),
     .samples = {{{.in = {{{3, 4}}}},
                  {.in = {{{2, 3, 4}}}, .attrs = "axis=(0, 2)"},
                  {.in = {{{2, 3, 4}}}, .attrs = "axis=1, keepdims=True"}}},

@@ -191,7 +191,6 @@ TW_OP(convolution) = whole({
               g.wants(1) ? apply(op_convolution_weight, a, {g.x(0), g.dy(), g.x(1)}) : Val(),
               g.wants(2) && !a.no_bias ? bias_gradient(g.dy()) : Val()};
     }),
-    .fuse = Fusion::matrix,
     .heavy = true,
     .cost = cost_rule<ConvolutionAttrs>([](auto&, SigsIn in, SigsIn out) {
       return convolution_cost(in[1].shape, out[0].shape);

@@ -75,7 +75,6 @@ TW_OP(fully_connected) = whole({
       Val db = g.wants(2) && !a.no_bias ? sum(rows, IntList{0}) : Val();
       return {dx, dw, db};
     }),
-    .fuse = Fusion::matrix,
     .heavy = true,
     .cost = cost_rule<FullyConnectedAttrs>([](auto&, SigsIn in, SigsIn out) {
       return 2.0 * static_cast<double>(out[0].shape.size()) * static_cast<double>(in[1].shape[1]);

@@ -105,6 +105,9 @@ TW_OP(layer_norm_last) = whole({
       return {d[0], d[1], d[2]};
     }),
     .inplace = {{{0, 0}}},
+    .rows = rows_rule<LayerNormLastAttrs>([](auto&, SigsIn in) -> Rows {
+      return {in[0].rank() - 1, 6};
+    }),
     .samples = {{{.in = {{{4, 5}, SampleInput({5}), SampleInput({5})}}}}},
 });
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/recycled.h"
+#include "ops/axes.h"
 #include "ops/forms.h"
 #include "ops/strides.h"
 
@@ -78,7 +79,7 @@ TW_OP(softmax) = whole({
       return {apply(op_softmax_grad, a, {g.y(), g.dy()})};
     }),
     .inplace = {{{0, 0}}},
-    .fuse = Fusion::reduce_last,
+    .rows = rows_before_axis<SoftmaxAttrs>(),
     .samples = {{{.in = {{{4, 7}}}},
                  {.in = {{{2, 3, 4}}}, .attrs = "axis=1, temperature=2.0"},
                  {.in = {{{2, 4}, SampleInput({2}, Domain::index, 5)}}, .attrs = "use_length=True"}}},
@@ -101,7 +102,7 @@ TW_OP(log_softmax) = whole({
       return {apply(op_log_softmax_grad, a, {g.y(), g.dy()})};
     }),
     .inplace = {{{0, 0}}},
-    .fuse = Fusion::reduce_last,
+    .rows = rows_before_axis<SoftmaxAttrs>(),
     .samples = {{{.in = {{{4, 7}}}}, {.in = {{{2, 3, 4}}}, .attrs = "axis=1, temperature=2.0"}}},
 });
 
@@ -131,6 +132,7 @@ TW_OP(softmax_grad) = whole({
       return {g.wants(0) ? h * (dy - dot) - hy * dy : Val(), g.wants(1) ? y * (h - hy) : Val()};
     }),
     .inplace = {{{0, 1}}},
+    .rows = rows_before_axis<SoftmaxAttrs>(),
     .samples = {{{.in = {{{4, 7}, {4, 7}}}}}},
 });
 
@@ -154,6 +156,7 @@ TW_OP(log_softmax_grad) = whole({
       return {g.wants(0) ? -(h * p * sum(dy, axis, true)) : Val(), g.wants(1) ? h - sum(h * p, axis, true) : Val()};
     }),
     .inplace = {{{0, 1}}},
+    .rows = rows_before_axis<SoftmaxAttrs>(),
     .samples = {{{.in = {{{4, 7}, {4, 7}}}}}},
 });
 
@@ -188,6 +191,15 @@ static void infer_masked(const MaskedAttrs& a, SigsIn in, SigsOut out, const cha
   out[0] = {in[0].shape, in[0].dtype};
 }
 
+/// The mask goes with the rows, or is one for all of them.
+static constexpr RowsFunction kMaskedRows = rows_rule<MaskedAttrs>([](auto& a, SigsIn in) -> Rows {
+  const Shape &x = in[0].shape, &mask = in[1].shape;
+  int axis = normalize_axis(a.axis, x.rank(), "masked_softmax"), lost = x.rank() - mask.rank();
+  bool one = true;
+  for (int i = lost; i < axis; ++i) one = one && mask[i - lost] == 1;
+  return one ? Rows{axis, 2} : Rows{lost ? 0 : std::min(axis, common_axes(x, mask))};
+});
+
 TW_OP(masked_softmax) = whole({
     .name = "masked_softmax",
     .doc = "Softmax over the elements where mask is true; the others are 0.",
@@ -204,6 +216,7 @@ TW_OP(masked_softmax) = whole({
       return {apply(op_softmax_grad, SoftmaxAttrs{a.axis, a.temperature}, {g.y(), g.dy()})};
     }),
     .inplace = {{{0, 0}}},
+    .rows = kMaskedRows,
     .samples = {{{.in = {{{4, 7}, {{4, 7}, Domain::boolean}}}}}},
 });
 
@@ -223,6 +236,7 @@ TW_OP(masked_log_softmax) = whole({
       Val dy = where(g.x(1), g.dy(), Val(0.0));
       return {apply(op_log_softmax_grad, SoftmaxAttrs{a.axis, a.temperature}, {g.y(), cast(dy, g.dy()->dtype())})};
     }),
+    .rows = kMaskedRows,
     .samples = {{{.in = {{{4, 7}, {{4, 7}, Domain::boolean}}}, .smooth = false}}},
 });
 

@@ -171,6 +171,7 @@ TW_OP(reshape_like) = whole({
       return {reshape_like(g.dy(), g.x(0)), Val()};
     }),
     .keeps = true,
+    .rows = rows_rule<NoAttrs>([](auto&, SigsIn in) -> Rows { return {common_axes(in[0].shape, in[1].shape)}; }),
     .samples = {{{.in = {{{2, 6}, {3, 4}}}}}},
 });
 
@@ -183,6 +184,7 @@ TW_OP(stop_gradient) = whole({
     .types = kAll,
     .view = view_rule<NoAttrs>([](auto&, const Layout& x) { return x; }),
     .no_grad = "it stops gradients",
+    .rows = rows_rule<NoAttrs>([](auto&, SigsIn in) -> Rows { return {in[0].rank()}; }),
     .samples = {{{.in = {{{3, 4}}}}}},
 });
 
@@ -250,6 +252,9 @@ TW_OP(expand_dims) = whole({
       return y;
     }),
     .grad = grad_rule<AxisAttrs>([](auto&, const Grad& g) -> Vals { return {reshape_like(g.dy(), g.x(0))}; }),
+    .rows = rows_rule<AxisAttrs>([](auto& a, SigsIn in) -> Rows {
+      return {normalize_axis(a.axis, in[0].rank() + 1, "expand_dims")};
+    }),
     .samples = {{{.in = {{{2, 3}}}, .attrs = "axis=1"}, {.in = {{{2, 3}}}, .attrs = "axis=-1"}}},
 });
 
@@ -278,6 +283,13 @@ TW_OP(squeeze) = whole({
       return y;
     }),
     .grad = grad_rule<SqueezeAttrs>([](auto&, const Grad& g) -> Vals { return {reshape_like(g.dy(), g.x(0))}; }),
+    .rows = rows_rule<SqueezeAttrs>([](auto& a, SigsIn in) -> Rows {
+      const Shape& x = in[0].shape;
+      uint32_t drop = a.axis ? axis_set(a.axis, x.rank(), "squeeze") : 0;
+      int first = 0;
+      while (first < x.rank() && !(a.axis ? drop >> first & 1 : x[first] == 1)) ++first;
+      return {first};
+    }),
     .samples = {{{.in = {{{2, 1, 3}}}}, {.in = {{{2, 1, 1}}}, .attrs = "axis=1"}}},
 });
 
