@@ -36,6 +36,7 @@ struct Place {
   float* c;
   const float* bias;
   const float* residual;
+  const float* next_b;  // or null
 };
 
 /// kDense: rows of A follow each other, so that every element has a constant address within its block.
@@ -57,6 +58,13 @@ template <int MR, int NV, bool kDense> HWY_NOINLINE void tile(const BlockedTile&
 
   const float* b = p.b;
   for (int64_t i = 0; i < t.blocks; ++i, b += kBlockSize) {
+    if (p.next_b) {
+      for (int64_t k = 0; k < kBlockSize; k += kChannelBlock) {
+        for (int v = 0; v < NV; v += kBlockVectors) {
+          __builtin_prefetch(p.next_b + i * kBlockSize + k + v * b_step, 0, 2);
+        }
+      }
+    }
     const float* a = p.a + t.a_offsets[i];
     const float* fives[3] = {a, a + 5 * t.a_row_step, a + 10 * t.a_row_step};  // a step times 0 to 4 is one address
 #pragma GCC unroll 16
@@ -127,13 +135,18 @@ void run_blocked_tile(const BlockedTile& t) {
     const int64_t column = v / kBlockVectors, in_block = v % kBlockVectors * kLanes;
     const TileFunction* table = kTable.tile[vectors - v < kMaxVectors ? vectors - v : kMaxVectors][dense];
     const int64_t c_start = column * t.c_column_step + in_block;
-    Place p = {t.a, t.b + column * t.b_column_step + in_block, t.c + c_start, t.bias ? t.bias + v * kLanes : nullptr,
-               t.residual ? t.residual + c_start : nullptr};
+    Place p = {t.a,
+               t.b + column * t.b_column_step + in_block,
+               t.c + c_start,
+               t.bias ? t.bias + v * kLanes : nullptr,
+               t.residual ? t.residual + c_start : nullptr,
+               t.next_b ? t.next_b + column * t.b_column_step : nullptr};
     for (int64_t i = 0; i < tiles; ++i) {
       const int64_t n = rows + (i < longer);
       table[n](t, p);
       p.a += n * t.a_row_step, p.c += n * t.c_row_step;
       if (p.residual) p.residual += n * t.c_row_step;
+      p.next_b = nullptr;
     }
   }
 }

@@ -77,6 +77,7 @@ void multiply(const Job& job, const Transformed& t, const float* u, int64_t o, f
       tile.a_offsets = t.offsets + c;
       tile.blocks = std::min(kMostDepth, in_blocks - c);
       tile.accumulate = c > 0;
+      tile.next_b = tile.b + columns * in_blocks * kBlock;
       tiles.run(tile);
       tile.b += tile.blocks * kBlock;
     }
