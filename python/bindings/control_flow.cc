@@ -12,7 +12,8 @@
 namespace twibil::python {
 
 /// The function on arrays, traced or run now, or on symbols.
-PyObject* call_on(const std::shared_ptr<const GraphFunction>& f, PyObject* inputs, size_t outputs, const char* name) {
+PyObject* call_on(const std::shared_ptr<const GraphFunction>& f, PyObject* inputs, size_t outputs, const char* name,
+                  size_t hidden) {
   Ref items(checked(PySequence_Tuple(inputs)));
   Py_ssize_t n = PyTuple_GET_SIZE(items.get());
   bool symbols = false;
@@ -20,7 +21,7 @@ PyObject* call_on(const std::shared_ptr<const GraphFunction>& f, PyObject* input
   if (symbols) {
     std::vector<SymbolRef> refs;
     for (Py_ssize_t i = 0; i < n; ++i) refs.push_back(to_symbol(PyTuple_GET_ITEM(items.get(), i), f->name(), "input"));
-    SymbolNodePtr node = make_function(f, std::move(refs), static_cast<int>(outputs), name);
+    SymbolNodePtr node = make_function(f, std::move(refs), static_cast<int>(outputs + hidden), name);
     std::vector<SymbolRef> heads;
     for (size_t k = 0; k < outputs; ++k) heads.push_back({node, static_cast<int>(k)});
     return wrap_symbol(std::move(heads));
@@ -29,6 +30,7 @@ PyObject* call_on(const std::shared_ptr<const GraphFunction>& f, PyObject* input
   for (Py_ssize_t i = 0; i < n; ++i)
     in.push_back(require_operand(PyTuple_GET_ITEM(items.get(), i), f->name(), "input"));
   std::vector<Val> out = call_function(f, in);
+  out.resize(out.size() - hidden);
   Ref list(checked(PyList_New(static_cast<Py_ssize_t>(out.size()))));
   for (size_t k = 0; k < out.size(); ++k)
     PyList_SET_ITEM(list.get(), static_cast<Py_ssize_t>(k), wrap(std::move(out[k])));
@@ -59,7 +61,7 @@ PyObject* loop(PyObject*, PyObject* args) {
   return guarded([&] {
     SubGraph g = body_of(body), c = condition == Py_None ? nullptr : body_of(condition);
     size_t outputs = g->heads().size();
-    return call_on(make_loop(std::move(g), std::move(c), {data, states, max_iterations}), inputs, outputs, name);
+    return call_on(make_loop(std::move(g), std::move(c), {data, states, max_iterations}), inputs, outputs, name, 1);
   });
 }
 /// branch(yes, no, inputs, name)
@@ -70,7 +72,7 @@ PyObject* branch(PyObject*, PyObject* args) {
   return guarded([&] {
     SubGraph a = body_of(yes), b = body_of(no);
     size_t outputs = a->heads().size();
-    return call_on(make_branch(std::move(a), std::move(b)), inputs, outputs, name);
+    return call_on(make_branch(std::move(a), std::move(b)), inputs, outputs, name, 1);
   });
 }
 

@@ -221,14 +221,12 @@ class GraphGradient final : public CustomGradient {
   }
   /// Gradients that are recorded themselves: the graph is run once more, call by call, on the tape.
   Vals again(std::span<const Val> dy) {
-    RandomKey now = random_state();
-    if (state_.compiled->executable->graph().random_keys) set_random_state(state_.frame.key);
+    RandomStream same(state_.frame.key);
     std::vector<Val> inputs(given_);
     const Executable& e = *state_.compiled->executable;
     for (size_t i = 0; i < inputs.size(); ++i)
       if (e.updates(i)) inputs[i] = copied(inputs[i]);
     std::vector<Val> y = graph_->interpret(inputs);
-    if (e.graph().random_keys) set_random_state(now);
     std::vector<Val> heads, dys;
     for (size_t i = 0; i < e.graph().head_grads.size(); ++i) {
       heads.push_back(y[static_cast<size_t>(e.graph().head_grads[i].output)]);

@@ -47,7 +47,7 @@ void accumulate(Val& total, const Val& more) {
 }
 
 /// Gradients of one run of a graph: it is run again on the tape. `dy` null: nothing arrived there.
-Arrays gradients(const SubGraph& g, Arrays in, std::span<const Val> dy, bool training, const char* who) {
+Arrays gradients(const SubGraph& g, Arrays in, std::span<const Val> dy, bool training) {
   Arrays variables;
   std::vector<size_t> place;
   for (size_t i = 0; i < in.size(); ++i) {
@@ -60,11 +60,7 @@ Arrays gradients(const SubGraph& g, Arrays in, std::span<const Val> dy, bool tra
   Arrays heads, head_grads, dx(in.size());
   {
     ModeScope scope(true, training);
-    RandomKey before = random_state();
     Arrays y = g->call(in);
-    TW_CHECK(before.counter == random_state().counter, not_implemented, who,
-             ": a body that draws random numbers has no gradient inside a compiled graph; unroll the loop, or run it "
-             "without hybridize() or jit");
     for (size_t k = 0; k < y.size(); ++k) {
       if (!dy[k] || !y[k]->node) continue;
       heads.push_back(y[k]);
@@ -135,9 +131,11 @@ class Loop final : public GraphFunction {
   Arrays gradient(std::span<const Val> in, std::span<const Val>, std::span<const Val> dy,
                   bool training) const override {
     std::vector<Arrays> before;
+    std::vector<RandomKey> keys;  // at the beginning of each step
     {
       ModeScope scope(false, training);
-      walk(in, [&](int64_t, const Arrays& x, const Arrays&) { before.push_back(x); });
+      walk(
+          in, [&](int64_t, const Arrays& x, const Arrays&) { before.push_back(x); }, &keys);
     }
     Arrays dx(in.size()), dstates(dy.begin() + static_cast<std::ptrdiff_t>(outputs_), dy.end());
     ModeScope scope(false, training);
@@ -146,7 +144,8 @@ class Loop final : public GraphFunction {
       for (size_t k = 0; k < outputs_; ++k)
         if (dy[k]) dstep[k] = row(dy[k], t);
       dstep.insert(dstep.end(), dstates.begin(), dstates.end());
-      Arrays d = gradients(body_, before[static_cast<size_t>(t)], dstep, training, name());
+      RandomStream same(keys[static_cast<size_t>(t)]);
+      Arrays d = gradients(body_, before[static_cast<size_t>(t)], dstep, training);
       for (size_t i = 0; i < data_; ++i) {
         if (!d[i]) continue;
         if (!dx[i]) dx[i] = zeros(in[i].sig());
@@ -167,13 +166,15 @@ class Loop final : public GraphFunction {
     list.insert(list.end(), in.begin() + static_cast<std::ptrdiff_t>(data_ + states_ + free_), in.end());
     return list;
   }
-  /// Runs the steps: each(t, inputs of the body, its outputs). Returns the last states.
-  template <class Each> Arrays walk(std::span<const Val> in, Each each) const {
+  /// Runs the steps: each(t, inputs of the body, its outputs). Returns the last states. `keys` gets where the stream of
+  /// random keys stood before each step.
+  template <class Each> Arrays walk(std::span<const Val> in, Each each, std::vector<RandomKey>* keys = nullptr) const {
     int64_t length = condition_ ? max_ : data_ ? in[0]->dims[0] : 0;
     Arrays x(in.begin(), in.begin() + static_cast<std::ptrdiff_t>(data_ + states_ + free_));
     for (int64_t t = 0; t < length; ++t) {
       if (condition_ && !is_true(condition_->call(condition_inputs(x, in))[0], name())) break;
       for (size_t i = 0; i < data_; ++i) x[i] = row(in[i], t);
+      if (keys) keys->push_back(random_state());
       Arrays y = body_->call(x);
       each(t, x, y);
       std::copy_n(y.begin() + static_cast<std::ptrdiff_t>(outputs_), states_,
@@ -213,7 +214,7 @@ class Branch final : public GraphFunction {
                   bool training) const override {
     bool yes = is_true(in[0], name());
     auto part = yes ? in.subspan(1, first()) : in.subspan(1 + first());
-    Arrays d = gradients(yes ? yes_ : no_, {part.begin(), part.end()}, dy, training, name()), dx(in.size());
+    Arrays d = gradients(yes ? yes_ : no_, {part.begin(), part.end()}, dy, training), dx(in.size());
     std::ranges::copy(d, dx.begin() + static_cast<std::ptrdiff_t>(yes ? 1 : 1 + first()));
     return dx;
   }
@@ -223,13 +224,48 @@ class Branch final : public GraphFunction {
   SubGraph yes_, no_;
 };
 
+/// Lets a function draw random numbers of its own stream. Where that begins is one output more, behind those that
+/// others see, so that the gradient, which runs the function again, meets the same numbers.
+class OwnStream final : public GraphFunction {
+ public:
+  explicit OwnStream(std::shared_ptr<const GraphFunction> f) : f_(std::move(f)) {}
+  const char* name() const override { return f_->name(); }
+  std::vector<Sig> infer(SigsIn in) const override {
+    std::vector<Sig> out = f_->infer(in);
+    out.push_back({Shape{2}, DType::int64});
+    return out;
+  }
+  void complete(std::span<Sig> in) const override { f_->complete(in); }
+  Arrays run(std::span<const Val> in, bool training) const override {
+    RandomStream own;
+    Arrays out = f_->run(in, training);
+    RandomKey start = own.start();
+    Val key = Val::adopt(new_value(DType::int64, std::array<int64_t, 1>{2}));
+    auto* words = reinterpret_cast<uint64_t*>(key->data);
+    words[0] = start.seed;
+    words[1] = start.counter;
+    out.push_back(std::move(key));
+    return out;
+  }
+  Arrays gradient(std::span<const Val> in, std::span<const Val> out, std::span<const Val> dy,
+                  bool training) const override {
+    wait_to_read(*out.back());
+    const auto* words = reinterpret_cast<const uint64_t*>(out.back()->data);
+    RandomStream same({words[0], words[1]});
+    return f_->gradient(in, out.first(out.size() - 1), dy.first(dy.size() - 1), training);
+  }
+
+ private:
+  std::shared_ptr<const GraphFunction> f_;
+};
+
 }  // namespace
 
 std::shared_ptr<const GraphFunction> make_loop(SubGraph body, SubGraph condition, LoopShape shape) {
-  return std::make_shared<Loop>(std::move(body), std::move(condition), shape);
+  return std::make_shared<OwnStream>(std::make_shared<Loop>(std::move(body), std::move(condition), shape));
 }
 std::shared_ptr<const GraphFunction> make_branch(SubGraph yes, SubGraph no) {
-  return std::make_shared<Branch>(std::move(yes), std::move(no));
+  return std::make_shared<OwnStream>(std::make_shared<Branch>(std::move(yes), std::move(no)));
 }
 
 }  // namespace twibil

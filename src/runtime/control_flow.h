@@ -18,9 +18,11 @@ struct LoopShape {
 };
 
 /// A loop. Inputs: data, states, the body's other inputs, the condition's other inputs. The condition (null: one step
-/// for each row of the data) reads the states. Outputs: those of the steps, then the last states.
+/// for each row of the data) reads the states. Outputs: those of the steps, then the last states, then where its random
+/// numbers begin (two int64, for its gradient).
 std::shared_ptr<const GraphFunction> make_loop(SubGraph body, SubGraph condition, LoopShape shape);
-/// A choice. Inputs: one truth value, the inputs of `yes`, those of `no`. Outputs: those of the branch that ran.
+/// A choice. Inputs: one truth value, the inputs of `yes`, those of `no`. Outputs: those of the branch that ran, then
+/// where its random numbers begin.
 std::shared_ptr<const GraphFunction> make_branch(SubGraph yes, SubGraph no);
 
 }  // namespace twibil

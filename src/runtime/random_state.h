@@ -15,4 +15,27 @@ void seed_random(uint64_t seed);
 RandomKey random_state();
 void set_random_state(RandomKey state);
 
+/// While one lives, this thread takes its keys from a stream of its own: one that continues from `start`, or one of a
+/// single key of the stream before, taken when the first random number is asked for. So that what ran once can run
+/// again with the same numbers. They nest.
+class RandomStream {
+ public:
+  RandomStream() : RandomStream(false, {}) {}
+  explicit RandomStream(RandomKey start) : RandomStream(true, start) {}
+  ~RandomStream();
+  RandomStream(const RandomStream&) = delete;
+  RandomStream& operator=(const RandomStream&) = delete;
+
+  bool drawn() const { return drawn_; }
+  RandomKey start() const { return start_; }
+  RandomKey take(int count);
+  RandomKey state();
+
+ private:
+  RandomStream(bool drawn, RandomKey start);
+  RandomStream* outer_;
+  bool drawn_;
+  RandomKey start_, state_;
+};
+
 }  // namespace twibil

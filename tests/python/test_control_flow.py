@@ -135,6 +135,52 @@ def test_inside_a_hybridized_block():
             onp.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
 
 
+def test_random_numbers_in_loops_have_gradients():
+    """The gradient meets the numbers of the run, whatever was drawn since."""
+    from twibil import npx as ops
+
+    def loop(x):
+        return npx.while_loop(lambda i, h: i < 3, lambda i, h: (h, [i + 1, ops.dropout(h * x, 0.5)]),
+                              [np.zeros(()), np.ones_like(x)], max_iterations=5)[1][1]
+
+    def branch(x):
+        return npx.cond(x.sum() > 0, lambda: ops.dropout(x, 0.5) * x, lambda: x)
+
+    for function, power in ((loop, 3), (branch, 2)):
+        compiled = mx.jit(function)
+        x = np.abs(rand(40)) + 1
+        x.attach_grad()
+        with autograd.record():
+            y = compiled(x)
+        np.random.normal(size=10)  # moves the process' stream on
+        y.backward()
+        kept = y.asnumpy() != 0
+        assert 0 < kept.sum() < 40
+        onp.testing.assert_allclose(x.grad.asnumpy(), power * (y / x).asnumpy(), rtol=1e-5)
+        with autograd.record():
+            z = compiled(x)
+        assert (z.asnumpy() != y.asnumpy()).any()
+        mx.random.seed(7)
+        with autograd.record():
+            first = compiled(x)
+        mx.random.seed(7)
+        with autograd.record():
+            second = compiled(x)
+        assert (first.asnumpy() == second.asnumpy()).all()
+
+
+def test_loops_without_random_numbers_take_none():
+    def function(x):
+        x = npx.while_loop(lambda h: (h * h).sum() < 30, lambda h: (None, h * 1.5), x, max_iterations=10)[1]
+        return np.random.normal(size=4) + x
+
+    x = rand(4)
+    mx.random.seed(3)
+    want = function(x)
+    mx.random.seed(3)
+    assert (mx.jit(function)(x).asnumpy() == want.asnumpy()).all()
+
+
 def test_symbols_keep_parameters_of_the_body():
     body = gluon.nn.Dense(3, in_units=3)
     out, _ = mx.sym.contrib.foreach(lambda x, s: (body(x) + s, s), mx.sym.Variable("xs"), mx.sym.Variable("s"))
