@@ -62,9 +62,9 @@ struct BlockedAlgorithm {
 std::span<const BlockedAlgorithm* const> blocked_algorithms();
 
 // Each in a file of its own, and in the list of blocked_choice.cc.
-extern const BlockedAlgorithm blocked_reference;  // blocked_reference.cc: every shape, slowly
-extern const BlockedAlgorithm blocked_direct;  // blocked_direct.cc: any kernel, stride and dilation, whole-block groups
-extern const BlockedAlgorithm blocked_first;   // blocked_first.cc: few input channels, read as they are
+extern const BlockedAlgorithm blocked_reference;     // blocked_reference.cc: every shape, slowly
+extern const BlockedAlgorithm blocked_direct;        // blocked_direct.cc: every shape, at the multiply-add roof
+extern const BlockedAlgorithm blocked_first;         // blocked_first.cc: few input channels, read as they are
 extern const BlockedAlgorithm blocked_depthwise;     // blocked_depthwise.cc: every channel by itself
 extern const BlockedAlgorithm blocked_winograd_4x4;  // blocked_winograd_plan.cc: F(4x4, 3x3) and its relatives
 extern const BlockedAlgorithm blocked_winograd_2x2;

@@ -12,8 +12,15 @@
 namespace twibil::kernels {
 
 static constexpr const BlockedAlgorithm* kMenu[] = {
-    &blocked_winograd_4x4,  &blocked_winograd_2x2, &blocked_winograd_5x5,
-    &blocked_winograd_line, &blocked_first,        &blocked_reference,
+    // clang-format off
+    &blocked_direct,
+    &blocked_first,
+    &blocked_winograd_2x2,
+    &blocked_winograd_4x4,
+    &blocked_winograd_5x5,
+    &blocked_winograd_line,
+    &blocked_reference,
+    // clang-format on
 };
 
 std::span<const BlockedAlgorithm* const> blocked_algorithms() { return kMenu; }
