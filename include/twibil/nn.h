@@ -4,17 +4,20 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "twibil/array.h"
 
 namespace twibil::nn {
 
-/// An array of a layer with its name; until the first call has told its shape, the array is empty.
+/// An array of a layer with its name; until the first call, or a file, has told its shape, the array is empty.
 struct Parameter {
   std::string name;
   Array data;
-  bool trained = true;  // false: running statistics
+  bool trained = true;    // false: running statistics
+  Array* home = nullptr;  // where the layer keeps it, for layers that can be given weights before their first call
+  std::vector<int64_t> sizes = {};  // of its shape; -1 where the input will say
 };
 
 /// Something that maps an array to an array. Copies share their parameters.
@@ -32,19 +35,50 @@ class Layer {
 };
 using LayerPointer = std::shared_ptr<Layer>;
 
+/// Sizes for height and width; one number stands for both.
+struct Pair {
+  int64_t height, width;
+  constexpr Pair(int64_t both) : height(both), width(both) {}
+  constexpr Pair(int64_t h, int64_t w) : height(h), width(w) {}
+};
+
 /// y = x W^T + b; the input size is known at the first call. Weights start uniform in +-sqrt(3 / ((in + out) / 2))
 /// (Xavier).
 LayerPointer dense(int64_t units, bool flatten = true);
 /// 2-D convolution on (batch, channels, height, width).
 LayerPointer conv2d(int64_t channels, int64_t kernel, int64_t stride = 1, int64_t padding = 0);
-LayerPointer batch_norm(double momentum = 0.9, double eps = 1e-5);
+struct Conv2dOptions {
+  Pair stride = 1, padding = 0;
+  int64_t groups = 1;
+  bool bias = true;
+};
+LayerPointer conv2d(int64_t channels, Pair kernel, const Conv2dOptions& options);
+/// scale, shift: whether gamma and beta are trained; gamma is 1 without scale.
+LayerPointer batch_norm(double momentum = 0.9, double eps = 1e-5, bool scale = true, bool shift = true);
 LayerPointer relu();
+LayerPointer relu6();                                       // values in [0, 6]
 LayerPointer max_pool2d(int64_t size, int64_t stride = 0);  // stride 0: size
+struct PoolOptions {
+  Pair stride = 0, padding = 0;  // stride 0: the window's size
+  bool ceil = false;             // a last, incomplete window counts
+};
+LayerPointer max_pool2d(Pair size, const PoolOptions& options);
+LayerPointer avg_pool2d(Pair size, const PoolOptions& options = {});  // padding counts as zeros
 LayerPointer global_max_pool2d();
+LayerPointer global_avg_pool2d();
+/// Zeros in front of and behind each row and column.
+LayerPointer pad2d(int64_t before, int64_t after);
+LayerPointer flatten();  // (batch, ...) to (batch, rest)
 LayerPointer dropout(double p);
+LayerPointer identity();
 LayerPointer function(std::function<Array(const Array&)> f);
 /// Layers one after the other; their parameters are named "0.weight", "1.bias" ... as gluon's Sequential does.
 LayerPointer sequential(std::vector<LayerPointer> layers);
+/// Layers on the same input; their outputs are joined along the channels.
+LayerPointer concatenate(std::vector<LayerPointer> layers);
+/// Layers with names, and what is to be done with them: block({{"body", body}}, [=](const Array& x) { return (*body)(x)
+/// + x; }) has the parameters "body.0.weight" and so on.
+LayerPointer block(std::vector<std::pair<std::string, LayerPointer>> children, std::function<Array(const Array&)> f);
 
 /// -log softmax(x)[label] for (batch, ..., classes) and labels without the last axis; one number per sample, the mean
 /// of its rest.
@@ -72,7 +106,7 @@ std::unique_ptr<Optimizer> adam(double learning_rate, double beta1 = 0.9, double
 /// MXNet's .params format with the dtypes as they are, written whole or not at all; every parameter must have its
 /// shape.
 void save_parameters(const Layer& net, const std::string& path);
-/// The network must have seen an input (so that shapes are known); names and shapes must agree, else nothing changes.
+/// Names and shapes must agree, else nothing changes. Layers of this header need no input before.
 void load_parameters(const Layer& net, const std::string& path);
 
 }  // namespace twibil::nn

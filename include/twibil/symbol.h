@@ -153,6 +153,8 @@ class Function {
 struct CompileSettings {
   std::vector<std::string> donate = {};   // variables whose arrays a result may overwrite
   std::vector<std::string> without = {};  // passes to leave out; "everything" for every one that may be
+  std::vector<std::string> fixed = {};    // variables whose arrays seldom change, such as weights: work that depends on
+                                          // them alone is done once, and again after a change
 };
 Function compile(const Symbol& symbol, const CompileSettings& settings = {});
 Function compile(const std::vector<Symbol>& symbols, const CompileSettings& settings = {});

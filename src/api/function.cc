@@ -188,6 +188,8 @@ Function compile(const Symbol& symbol, const CompileSettings& settings) {
   }
   CompileOptions options{settings.without, std::vector<bool>(inputs.size())};
   for (const std::string& d : settings.donate) options.donate[place_of(names, d, "compile: donate: the symbol")] = true;
+  options.fixed.resize(inputs.size());
+  for (const std::string& f : settings.fixed) options.fixed[place_of(names, f, "compile: fixed: the symbol")] = true;
   for (SymbolNode* n : reachable(symbol.outputs()))
     if (n->kind == SymbolNode::Kind::captured) inputs.push_back(owner[n]);
   options.donate.resize(inputs.size());

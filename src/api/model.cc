@@ -120,9 +120,13 @@ Model::Model(const std::string& path) {
   find_files(path);
   symbol_ = load_symbol(symbol_path_);
   read_parameters();
-  function_ = compile(symbol_);
+  CompileSettings settings;
   std::map<std::string, Sig> known;
-  for (auto& [name, array] : parameters_) known[name] = {array.shape(), array.dtype()};
+  for (auto& [name, array] : parameters_) {
+    known[name] = {array.shape(), array.dtype()};
+    settings.fixed.push_back(name);
+  }
+  function_ = compile(symbol_, settings);
   std::vector<std::string> missing;
   for (const std::string& name : symbol_.list_inputs()) {
     if (parameters_.contains(name)) continue;

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = ["docs/symbols.md"]
+PAGES = ["docs/symbols.md", "docs/model-zoo.md"]
 
 
 def blocks(page, language):

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import hashlib
 import os
+import subprocess
+from pathlib import Path
 
 import mxnet_fixtures
 import numpy as onp
@@ -12,6 +14,7 @@ import pytest
 import zoo_formula
 
 import twibil as mx
+from twibil import _core
 from twibil.gluon import model_zoo
 from twibil.gluon.model_zoo import model_store, vision
 
@@ -90,6 +93,30 @@ def test_hybridized_networks_agree(name):
     net.hybridize()
     out = net(mx.np.array(zoo_formula.picture(side))).asnumpy()[0]
     assert abs(out - expect).max() <= 1e-4 * abs(expect).max()
+
+
+PROGRAM = Path(_core.__file__).resolve().parents[2] / "example_classify"
+
+
+@pytest.mark.skipif(not PROGRAM.exists(), reason="examples are not built (TWIBIL_EXAMPLES)")
+@pytest.mark.parametrize("name", ["mobilenet0.25", "mobilenetv2_0.25", "squeezenet1.1", "efficientnet_lite0"])
+def test_cpp_gives_the_same_from_the_same_file(tmp_path, name):
+    side = 224
+    net = filled(name, side)
+    net.save_parameters(str(tmp_path / "net.params"))
+    rng = onp.random.default_rng(2)
+    picture = mx.np.array(rng.integers(0, 256, (side, side, 3)).astype("uint8"))
+    mx.image.imwrite(str(tmp_path / "p.png"), picture)
+    x = (picture.asnumpy() / 255 - [0.485, 0.456, 0.406]) / [0.229, 0.224, 0.225]
+    scores = net(mx.np.array(x.transpose(2, 0, 1)[None].astype("float32"))).asnumpy()[0]
+    done = subprocess.run([str(PROGRAM), name, str(tmp_path / "net.params"), str(tmp_path / "p.png"), "10", str(side)],
+                          capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    best = onp.argsort(-scores, kind="stable")[:5]
+    for line, i in zip(done.stdout.splitlines(), best, strict=True):
+        score, _, number = line.split()
+        assert abs(float(score) - scores[i]) <= 2e-4 * abs(scores).max()
+        assert scores[int(number)] == pytest.approx(scores[i], abs=1e-5)
 
 
 def test_networks_train():

