@@ -107,7 +107,9 @@ void run_task(const Job& job, int64_t group, int64_t part, int64_t tile_block) {
   float* v = frame.take<float>(job.f.points() * v_plane);
   const int64_t x_block = s.batch * s.in[0] * s.in[1] * kChannelBlock;
   for (int64_t c = 0; c < p.in_blocks; ++c) {
-    job.kernels.input({.x = job.x + (group * p.in_blocks + c) * x_block,
+    const float* x = job.x + (group * p.in_blocks + c) * x_block;
+    job.kernels.input({.x = x,
+                       .next = c + 1 < p.in_blocks ? x + x_block : nullptr,
                        .row_step = s.in[1] * kChannelBlock,
                        .tiles = in,
                        .count = count,

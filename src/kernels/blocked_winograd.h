@@ -36,6 +36,7 @@ struct OutputTile {
 /// Step 1 for one block of channels. Planes of V lie `v_plane` floats apart.
 struct InputJob {
   const float* x;
+  const float* next;  // x of the next job, or null
   int64_t row_step;
   const InputTile* tiles;
   int64_t count;
