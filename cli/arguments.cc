@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/error.h"
+
 namespace twibil::cli {
 
 Arguments::Arguments(const std::vector<std::string>& words, const std::vector<std::string>& known) {
@@ -43,8 +45,7 @@ double Arguments::number(const std::string& name, double otherwise, double least
   double v = 0;
   auto [end, error] = std::from_chars(s.data(), s.data() + s.size(), v);
   if (error != std::errc() || end != s.data() + s.size() || !(v >= least && v <= most))
-    throw UsageError("option --" + name + " must be a number from " + std::to_string(least) + " to " +
-                     std::to_string(most) + "; got " + s);
+    throw UsageError(text("option --", name, " must be a number from ", least, " to ", most, "; got ", s));
   return v;
 }
 

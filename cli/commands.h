@@ -12,5 +12,8 @@ int predict(const Words& words);
 int summary(const Words& words);
 int explain(const Words& words);
 int doctor(const Words& words);
+int bench(const Words& words);
+
+std::string processor_name();  // as the system tells it
 
 }  // namespace twibil::cli

@@ -17,7 +17,7 @@
 
 namespace twibil::cli {
 
-static std::string processor() {
+std::string processor_name() {
   std::ifstream info("/proc/cpuinfo");
   for (std::string line; std::getline(info, line);)
     if (line.starts_with("model name") || line.starts_with("Model"))
@@ -30,7 +30,7 @@ int doctor(const Words& words) {
   if (!a.positions.empty()) throw UsageError("doctor takes no arguments");
   std::printf("twibil           %s, %zu operators\n", TWIBIL_VERSION, registry().size());
   std::printf("compiler         %s\n", __VERSION__);
-  std::printf("processor        %s\n", processor().c_str());
+  std::printf("processor        %s\n", processor_name().c_str());
   std::printf("instruction sets");
   for (kernels::Isa isa : kernels::kIsas)
     if (kernels::isa_available(isa))

@@ -21,6 +21,11 @@ constexpr const char* kHelp = R"(twibil COMMAND
   explain MODEL              what the compiler makes of the network: kernels, memory
                                --html FILE       the same as a page with a picture of the memory
                                --shape 1x3x224x224 (summary and explain) the input's shape
+  bench                      images per second of well-known networks on this machine, and what Winograd convolutions gain
+                               --networks A,B    some of alexnet, vgg11, vgg16, inception-bn, inception-v3, resnet-50,
+                                                 resnet-152 (default: all), or others of the model zoo
+                               --batches 1,2,4,8,16,32   --threads N   --rounds 7   --seconds 1.5 (of all rounds)
+                               --chart FILE.svg  draws the result
   doctor                     the processor, its instruction sets, threads, memory, settings
   help                       prints this
 MODEL is NAME for the files NAME-symbol.json and NAME-0000.params, which export() and MXNet write. NAME-predict.json says
@@ -33,8 +38,11 @@ struct Command {
   const char* name;
   int (*run)(const cli::Words&);
 };
-constexpr Command kCommands[] = {
-    {"predict", cli::predict}, {"summary", cli::summary}, {"explain", cli::explain}, {"doctor", cli::doctor}};
+constexpr Command kCommands[] = {{"predict", cli::predict},
+                                 {"summary", cli::summary},
+                                 {"explain", cli::explain},
+                                 {"bench", cli::bench},
+                                 {"doctor", cli::doctor}};
 
 int run(const cli::Words& words) {
   if (words.empty() || words[0] == "help" || words[0] == "--help" || words[0] == "-h")

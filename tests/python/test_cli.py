@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as onp
 import pytest
@@ -187,3 +188,26 @@ def test_the_demos_detector_gives_the_boxes_of_python(tmp_path):
     want[:, 2:] *= 64
     onp.testing.assert_allclose(got, want, atol=0.06)
     onp.testing.assert_allclose(got[:, 1], want[:, 1], atol=1e-4)
+
+
+def test_bench(tmp_path):
+    chart = tmp_path / "chart.svg"
+    out = run("bench", "--networks", "mobilenet0.25,squeezenet1.1", "--batches", "1,2", "--rounds", 1, "--seconds", 0.01,
+              "--threads", 1, "--chart", chart)
+    rows = [line.split() for line in out.splitlines() if line.startswith(("mobilenet", "squeezenet"))]
+    assert [r[:2] for r in rows] == [["mobilenet0.25", "1"], ["mobilenet0.25", "2"], ["squeezenet1.1", "1"],
+                                     ["squeezenet1.1", "2"]]
+    for _, _, fast, direct, gain in rows:
+        assert float(fast) > 0 and float(gain) == pytest.approx(float(fast) / float(direct), abs=0.02)
+    assert "1 thread," in out
+    texts = [e.text for e in ElementTree.parse(chart).iter() if e.tag.endswith("text")]
+    assert "mobilenet0.25" in texts and "squeezenet1.1" in texts and texts.count("2") == 2
+
+
+@pytest.mark.parametrize("words, message", [
+    (["--networks", "resnet"], "there is no network resnet; known are alexnet"),
+    (["--batches", "1,0"], "from 1"), (["--batches", "1,,2"], "from 1"), (["--batches", "1.5"], "whole numbers"),
+    (["--threads", "0"], "--threads must be"), (["--rounds", "many"], "--rounds must be"), (["alexnet"], "--networks"),
+])
+def test_bench_refuses(words, message):
+    assert message in run("bench", *words, status=2)
