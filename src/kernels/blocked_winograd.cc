@@ -14,6 +14,7 @@ namespace {
 constexpr int64_t kPlaneGap = 32;  // floats; keeps the planes out of each other's cache sets
 constexpr int64_t kColumns = kTileMaxColumns;
 constexpr int64_t kBlock = kChannelBlock * kChannelBlock;
+constexpr int64_t kStreamedPixels = (16 << 20) / 64;  // outputs that no cache keeps go past the caches
 constexpr int64_t kMostDepth = 16;  // blocks that are added up in one go: the error grows with the root of that number
 
 /// One convolution at work.
@@ -26,6 +27,7 @@ struct Job {
   const float* packed;
   const BlockedEpilogue& e;
   float* y;
+  bool stream;
 };
 
 /// Tiles [begin, begin + count) of the batch, row by row.
@@ -134,7 +136,8 @@ void run_task(const Job& job, int64_t group, int64_t part, int64_t tile_block) {
                         .residual = job.e.residual ? job.e.residual + block * y_block : nullptr,
                         .lower = job.e.lower,
                         .upper = job.e.upper,
-                        .y = job.y + block * y_block});
+                        .y = job.y + block * y_block,
+                        .stream = job.stream});
   }
 }
 
@@ -153,7 +156,8 @@ void run(const BlockedShape& s, FormId form, const float* x, const float* packed
                 .x = x,
                 .packed = packed,
                 .e = e,
-                .y = y};
+                .y = y,
+                .stream = s.batch * s.out[0] * s.out[1] * channel_blocks(s.out_channels) > kStreamedPixels};
   // Neighbours in this order read the same weights.
   const int64_t blocks = plan.tile_blocks, parts = plan.out_parts;
   parallel_for(blocks * parts * s.groups, 1, [&](int64_t begin, int64_t end) {

@@ -54,6 +54,7 @@ struct OutputJob {
   const float* residual;  // as y, or null
   float lower, upper;
   float* y;
+  bool stream;  // past the caches
 };
 
 /// Steps 1 and 3 of a form, for the instruction set in use.

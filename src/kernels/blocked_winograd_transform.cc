@@ -7,6 +7,7 @@
 
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "hwy/cache_control.h"
 #include "kernels/winograd_transform.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -104,7 +105,9 @@ HWY_INLINE void output_tile(const OutputJob& j, const OutputTile& tile, int64_t 
       Vector y = hn::Add(out[q], bias);
       if (j.residual) y = hn::Add(y, hn::LoadU(d, j.residual + at + q * kChannelBlock));
       // The sum comes second: x86 then keeps it when it is not a number.
-      hn::StoreU(hn::Min(upper, hn::Max(lower, y)), d, j.y + at + q * kChannelBlock);
+      y = hn::Min(upper, hn::Max(lower, y));
+      if (kLanes == kChannelBlock && j.stream) hn::Stream(y, d, j.y + at + q * kChannelBlock);
+      else hn::StoreU(y, d, j.y + at + q * kChannelBlock);
     }
   }
 }
@@ -118,6 +121,7 @@ template <class F0, class F1> void output_tiles(const OutputJob& j) {
       else output_tile<F0, F1, false>(j, tile, lane, m + lane);
     }
   }
+  if (j.stream) hwy::FlushStream();
 }
 
 template <class F0, class F1> constexpr FormKernels make_kernels() {
