@@ -60,7 +60,7 @@ void pack(const BlockedShape& s, const float* w, float* packed) {
 void copy_line(const float* line, int64_t size, int64_t start, int64_t stride, int64_t n, float* to) {
   const int64_t first = std::clamp<int64_t>(ceil_div(std::max<int64_t>(0, -start), stride), 0, n);
   const int64_t last = std::clamp<int64_t>(ceil_div(std::max<int64_t>(0, size - start), stride), first, n);
-  constexpr int64_t kPixel = kChannelBlock * sizeof(float);
+  constexpr int64_t kPixel = kChannelBlock * sizeof(float), kAhead = 32;
   std::memset(to, 0, static_cast<size_t>(first * kPixel));
   const float* from = line + (start + first * stride) * kChannelBlock;
   float* at = to + first * kChannelBlock;
@@ -68,6 +68,7 @@ void copy_line(const float* line, int64_t size, int64_t start, int64_t stride, i
     if (last > first) std::memcpy(at, from, static_cast<size_t>((last - first) * kPixel));
   } else {
     for (int64_t i = first; i < last; ++i, from += stride * kChannelBlock, at += kChannelBlock) {
+      __builtin_prefetch(from + kAhead * stride * kChannelBlock);  // which the processor's own guess may not cover
       std::memcpy(at, from, kPixel);
     }
   }
@@ -120,6 +121,7 @@ void run_band(const BlockedPlan& p, const BlockedBand& band, int64_t tile, const
   BlockedTile t{};
   t.a_offsets = offsets;
   t.blocks = p.lists.count * p.lists.taps;
+  t.a_far = p.in_place;
   t.b = packed + block * p.lists.column_size();
   t.b_column_step = p.lists.column_size();
   t.c_column_step = s.batch * out_size * kChannelBlock;

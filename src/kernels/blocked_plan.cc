@@ -118,7 +118,7 @@ void BlockedPlan::cut(int threads) {
   if (in_place) {
     // Unless that reads more weights than it saves input.
     const int64_t weights = lists.column_size() * lists.out_blocks * static_cast<int64_t>(sizeof(float));
-    const int64_t fitting = std::max(4 * max_rows, most / pixel), pieces = ceil_div(columns, fitting);
+    const int64_t fitting = std::max(4 * max_rows, most / 2 / pixel), pieces = ceil_div(columns, fitting);
     if (weights <= most || (pieces - 1) * weights < (lists.tiles() - 1) * columns * pixel) {
       columns = even_size(columns, fitting);
     }

@@ -66,6 +66,9 @@ template <int MR, int NV, bool kDense> HWY_NOINLINE void tile(const BlockedTile&
       }
     }
     const float* a = p.a + t.a_offsets[i];
+    if (t.a_far) {
+      for (int m = 0; m < MR; ++m) __builtin_prefetch(a + (MR + m) * t.a_row_step);
+    }
     const float* fives[3] = {a, a + 5 * t.a_row_step, a + 10 * t.a_row_step};  // a step times 0 to 4 is one address
 #pragma GCC unroll 16
     for (int k = 0; k < kChannelBlock; ++k) {

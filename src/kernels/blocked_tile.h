@@ -16,7 +16,8 @@ struct BlockedTile {
   const int64_t* a_offsets;            // so a list of offsets expresses channel blocks, kernel taps and halos
   int64_t a_row_step = kChannelBlock;  // this one is the fastest
   int64_t blocks;
-  const float* b;  // block i of column j: b + j * b_column_step + i * 256, [16][16]
+  bool a_far = false;  // A comes from beyond the L2 cache: the rows of the next tile are fetched meanwhile
+  const float* b;      // block i of column j: b + j * b_column_step + i * 256, [16][16]
   int64_t b_column_step;
   const float* next_b = nullptr;  // laid out as b: fetched to the L2 cache meanwhile
   float* c;                       // row r, column j: c + r * c_row_step + j * c_column_step
