@@ -14,6 +14,7 @@ namespace twibil::kernels {
 static constexpr const BlockedAlgorithm* kMenu[] = {
     // clang-format off
     &blocked_direct,
+    &blocked_depthwise,
     &blocked_first,
     &blocked_winograd_2x2,
     &blocked_winograd_4x4,
