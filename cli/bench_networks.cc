@@ -85,7 +85,7 @@ BenchNetwork make_bench_network(const std::string& name) {
   if (std::ranges::find(known, name) != known.end()) return {name, 224, nn::get_model(name)};
   std::string list;
   for (const std::vector<std::string>& names : {bench_names(), known})
-    for (const std::string& n : names) list += " " + n;
+    for (const std::string& n : names) list.append(" ").append(n);
   throw UsageError("there is no network " + name + "; known are" + list);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A network of the zoo with weights from a file that Python's save_parameters(), or MXNet's, wrote:
+// A network of the zoo with weights from a file that Python's save_parameters(), MXNet's, or PyTorch (.pth) wrote:
 //
 //   classify resnet18_v1 resnet18_v1.params picture.jpg [CLASSES [SIDE]]
 //
@@ -30,7 +30,8 @@ int main(int count, char** words) try {
   if (count < 4) return std::fputs("classify NETWORK FILE.params PICTURE [CLASSES [SIDE]]\n", stderr), 2;
   const int64_t classes = count > 4 ? std::atoi(words[4]) : 1000, side = count > 5 ? std::atoi(words[5]) : 224;
   auto net = nn::get_model(words[1], classes);
-  nn::load_parameters(*net, words[2]);
+  const bool torch = std::string_view(words[2]).ends_with(".pth");
+  (torch ? nn::load_torch_parameters : nn::load_parameters)(*net, words[2]);
   auto predict = jit([=](const Array& x) { return (*net)(x); });
   std::vector<float> scores = predict(to_input(words[3], side)).to_vector<float>();
   std::vector<size_t> order(scores.size());

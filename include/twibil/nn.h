@@ -108,5 +108,8 @@ std::unique_ptr<Optimizer> adam(double learning_rate, double beta1 = 0.9, double
 void save_parameters(const Layer& net, const std::string& path);
 /// Names and shapes must agree, else nothing changes. Layers of this header need no input before.
 void load_parameters(const Layer& net, const std::string& path);
+/// What PyTorch's torch.save(model.state_dict(), path) wrote, for a network with the same layers in the same order
+/// (names differ, so tensors are taken in theirs); kinds and shapes must agree, else nothing changes.
+void load_torch_parameters(const Layer& net, const std::string& path);
 
 }  // namespace twibil::nn

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "api/io/params_file.h"
+#include "api/io/torch_file.h"
 #include "ir/modes.h"
 #include "ir/registry.h"
 #include "ir/trace.h"
@@ -116,6 +117,38 @@ bool fits(const Shape& shape, const std::vector<int64_t>& sizes) {
     good = sizes[static_cast<size_t>(i)] < 0 || sizes[static_cast<size_t>(i)] == shape[i];
   return good;
 }
+
+/// Gives each parameter the entry of the same place: all or nothing, everything is read before anything is written.
+void give(const std::vector<Parameter>& all, const std::vector<const io::ParamsEntry*>& entries, const char* who,
+          const std::string& path) {
+  std::vector<Array> fresh;
+  for (size_t i = 0; i < all.size(); ++i) {
+    const Parameter& p = all[i];
+    TW_CHECK(p.data || p.home, value, who, ": parameter ", p.name,
+             " waits for its first input. Call the network on one first");
+    Shape shape{std::span<const int64_t>(entries[i]->shape)};
+    TW_CHECK(p.data ? shape == p.data.shape() : fits(shape, p.sizes), value, who, ": ", p.name, " has shape ", shape,
+             " in ", path, " but ", p.data ? p.data.shape() : Shape(std::span(p.sizes)),
+             p.data ? " in the network" : " in the network, where -1 is any size");
+    fresh.push_back(Array::from(entries[i]->data.data(), shape, entries[i]->dtype));
+  }
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (all[i].data) {
+      Array(all[i].data).assign(fresh[i]);
+    } else {
+      *all[i].home = fresh[i].dtype() == DType::float32 ? fresh[i] : fresh[i].astype(DType::float32);
+      if (all[i].trained) all[i].home->attach_grad();
+    }
+  }
+}
+
+/// Whether PyTorch's name of a tensor can stand for a parameter here: "0.weight" for "gamma", ...
+bool same_kind(const std::string& theirs, const std::string& ours) {
+  auto last = [](const std::string& s) { return s.substr(s.rfind('.') + 1); };
+  std::string a = last(theirs), b = last(ours);
+  return a == b || (a == "weight" && b == "gamma") || (a == "bias" && b == "beta");
+}
+
 }  // namespace
 
 void load_parameters(const Layer& net, const std::string& path) {
@@ -123,31 +156,34 @@ void load_parameters(const Layer& net, const std::string& path) {
   std::map<std::string, const io::ParamsEntry*> by_name;
   for (const io::ParamsEntry& e : file.entries) by_name[e.name] = &e;
   std::vector<Parameter> all = net.parameters();
-  std::vector<Array> fresh;
-  for (const Parameter& p : all) {  // all or nothing: everything is read before anything is written
-    TW_CHECK(p.data || p.home, value, "load_parameters: parameter ", p.name,
-             " waits for its first input. Call the network on one first");
+  std::vector<const io::ParamsEntry*> entries;
+  for (const Parameter& p : all) {
     auto found = by_name.find(p.name);
     TW_CHECK(found != by_name.end() && !found->second->none, key, "load_parameters: ", path, " has no parameter ",
              p.name);
-    const io::ParamsEntry& e = *found->second;
-    Shape shape{std::span<const int64_t>(e.shape)};
-    TW_CHECK(p.data ? shape == p.data.shape() : fits(shape, p.sizes), value, "load_parameters: ", p.name, " has shape ",
-             shape, " in ", path, " but ", p.data ? p.data.shape() : Shape(std::span(p.sizes)),
-             p.data ? " in the network" : " in the network, where -1 is any size");
-    fresh.push_back(Array::from(e.data.data(), shape, e.dtype));
+    entries.push_back(found->second);
     by_name.erase(found);
   }
   TW_CHECK(by_name.empty(), key, "load_parameters: the network has no parameter ", by_name.begin()->first, ", which ",
            path, " holds");
+  give(all, entries, "load_parameters", path);
+}
+
+void load_torch_parameters(const Layer& net, const std::string& path) {
+  io::TorchFile file(path);
+  std::deque<io::Bytes> kept;
+  std::vector<io::ParamsEntry> tensors = io::named_tensors(file, kept);
+  std::erase_if(tensors, [](const io::ParamsEntry& e) { return e.name.ends_with("num_batches_tracked"); });
+  std::vector<Parameter> all = net.parameters();
+  TW_CHECK(tensors.size() == all.size(), value, "load_torch_parameters: ", path, " has ", tensors.size(),
+           " weights, the network ", all.size());
+  std::vector<const io::ParamsEntry*> entries;
   for (size_t i = 0; i < all.size(); ++i) {
-    if (all[i].data) {
-      all[i].data.assign(fresh[i]);
-    } else {
-      *all[i].home = fresh[i].dtype() == DType::float32 ? fresh[i] : fresh[i].astype(DType::float32);
-      if (all[i].trained) all[i].home->attach_grad();
-    }
+    TW_CHECK(same_kind(tensors[i].name, all[i].name), value, "load_torch_parameters: ", tensors[i].name, " of ", path,
+             " meets ", all[i].name, " of the network; the layers differ");
+    entries.push_back(&tensors[i]);
   }
+  give(all, entries, "load_torch_parameters", path);
 }
 
 }  // namespace twibil::nn

@@ -4,6 +4,7 @@ for networks that it has (tools/torch_fixtures.py)."""
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import subprocess
 from pathlib import Path
@@ -117,6 +118,18 @@ def test_cpp_gives_the_same_from_the_same_file(tmp_path, name):
         score, _, number = line.split()
         assert abs(float(score) - scores[i]) <= 2e-4 * abs(scores).max()
         assert scores[int(number)] == pytest.approx(scores[i], abs=1e-5)
+
+
+def test_exported_networks_hold_operators_of_mxnet(tmp_path):
+    net = filled("mobilenetv2_0.25", 64)
+    net.hybridize()
+    x = mx.np.array(zoo_formula.picture(64))
+    y = net(x).asnumpy()
+    net.export(str(tmp_path / "net"))
+    nodes = json.loads((tmp_path / "net-symbol.json").read_text())["nodes"]
+    assert {n["op"] for n in nodes} == {"null", "Convolution", "BatchNorm", "clip", "broadcast_add", "Pooling", "Flatten"}
+    again = mx.gluon.SymbolBlock.imports(str(tmp_path / "net-symbol.json"), ["data"], str(tmp_path / "net-0000.params"))
+    onp.testing.assert_allclose(again(x).asnumpy(), y, rtol=1e-5, atol=1e-5)
 
 
 def test_networks_train():

@@ -28,7 +28,7 @@ LayerPointer get_model(const std::string& name, int64_t classes) {
   if (found == makers().end()) {
     std::vector<std::string> names = model_names();
     std::string known;
-    for (const std::string& n : names) known += (known.empty() ? "" : ", ") + n;
+    for (const std::string& n : names) known.append(known.empty() ? "" : ", ").append(n);
     throw_error(ErrorKind::value, text("get_model: there is no network ", name,
                                        did_you_mean(name, std::vector<std::string_view>(names.begin(), names.end())),
                                        ". Known are ", known));

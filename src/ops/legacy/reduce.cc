@@ -155,7 +155,8 @@ inline constexpr Field kClipFields[] = {TW_ATTR(ClipAttrs, a_min, "Lower bound."
                                         TW_ATTR(ClipAttrs, a_max, "Upper bound.", .required = true)};
 TW_OP(clip_between) = whole({
     .name = "clip_between",
-    .doc = "The number between two given ones nearest to each element.",
+    .doc = "The number between two given ones nearest to each element; in files it is MXNet's clip.",
+    .names = {"npx.clip_between"},
     .graph = {.names = "clip _npi_clip"},
     .attrs = schema<ClipAttrs>(kClipFields),
     .in = kData,

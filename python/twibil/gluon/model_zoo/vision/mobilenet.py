@@ -2,7 +2,7 @@
 """MobileNet and MobileNetV2: depthwise 3 x 3 convolutions between 1 x 1 ones."""
 from __future__ import annotations
 
-from .... import np
+from .... import npx
 from ... import nn
 from ...block import HybridBlock
 from .constructors import Classifier, constructor, load_pretrained, relu, stack
@@ -20,7 +20,7 @@ class RELU6(HybridBlock):
     """Values below 0 become 0, values above 6 become 6."""
 
     def forward(self, x):
-        return np.clip(x, 0, 6)
+        return npx.clip_between(x, a_min=0, a_max=6)  # MXNet's clip when exported
 
 
 def _conv(channels, kernel=1, stride=1, groups=1, activation=relu):
