@@ -10,10 +10,10 @@
 
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "kernels/partial_vector.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace twibil::kernels::HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
 
 // 14 x 2 vectors fill 32 registers and reach 98 % of the multiply-add roof; with 16 registers 6 x 2 is the largest.
 #if HWY_TARGET == HWY_AVX3 || HWY_ARCH_ARM_A64
@@ -23,32 +23,6 @@ constexpr int kWidest = 3;
 constexpr int kMaxRows[] = {0, 6, 6, 0};
 constexpr int kWidest = 2;
 #endif
-
-template <class T> using Tag = hn::ScalableTag<T>;
-template <class T> using Vector = hn::Vec<Tag<T>>;
-template <class T> constexpr int kLanes = static_cast<int>(hn::MaxLanes(Tag<T>()));
-
-// The first n lanes (n < lanes) without touching memory behind them. SSE4 has no masked access.
-template <class T> HWY_INLINE Vector<T> load_n(const T* p, int64_t n) {
-  const Tag<T> d;
-#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
-  return hn::MaskedLoad(hn::FirstN(d, static_cast<size_t>(n)), d, p);
-#else
-  HWY_ALIGN T buffer[kLanes<T>] = {};
-  std::memcpy(buffer, p, static_cast<size_t>(n) * sizeof(T));
-  return hn::Load(d, buffer);
-#endif
-}
-template <class T> HWY_INLINE void store_n(Vector<T> v, T* p, int64_t n) {
-  const Tag<T> d;
-#if HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX2
-  hn::BlendedStore(v, hn::FirstN(d, static_cast<size_t>(n)), d, p);
-#else
-  HWY_ALIGN T buffer[kLanes<T>];
-  hn::Store(v, d, buffer);
-  std::memcpy(p, buffer, static_cast<size_t>(n) * sizeof(T));
-#endif
-}
 
 template <class T, int MR, int NV> struct Accumulators {
   Vector<T> sum[MR][NV];
@@ -145,146 +119,6 @@ template <class T, int NV, int MR> void fill_rows(GemmTiles<T>& tiles) {
     if constexpr (has_rows<T, NV>(MR)) tiles.tile[NV][MR] = tile<T, MR, NV>;
     else tiles.tile[NV][MR] = tiles.tile[NV][MR + 1];
     fill_rows<T, NV, MR - 1>(tiles);
-  }
-}
-
-// ---- Not packed -----------------------------------------------------------------------------------------------------
-
-/// MR rows of g from `a` on, into `c`.
-template <class T, int MR, int NV, bool kPart> HWY_NOINLINE void direct_tile(const DirectTile<T>& g, const T* a, T* c) {
-  const Tag<T> d;
-  constexpr int64_t kLast = (NV - 1) * kLanes<T>;
-  const int64_t part = g.columns - kLast;  // columns in the last vector
-  Vector<T> sum[MR][NV];
-#pragma GCC unroll 8
-  for (int m = 0; m < MR; ++m) {
-#pragma GCC unroll 4
-    for (int v = 0; v < NV; ++v) sum[m][v] = hn::Zero(d);
-  }
-  const T* b = g.b;
-  for (int64_t k = 0; k < g.depth; ++k, a += g.a_depth_step, b += g.b_step) {
-    Vector<T> row[NV];
-#pragma GCC unroll 4
-    for (int v = 0; v + 1 < NV; ++v) row[v] = hn::LoadU(d, b + v * kLanes<T>);
-    if constexpr (kPart) row[NV - 1] = load_n(b + kLast, part);
-    else row[NV - 1] = hn::LoadU(d, b + kLast);
-#pragma GCC unroll 8
-    for (int m = 0; m < MR; ++m) {
-      const Vector<T> value = hn::Set(d, a[m * g.a_row_step]);
-#pragma GCC unroll 4
-      for (int v = 0; v < NV; ++v) sum[m][v] = hn::MulAdd(value, row[v], sum[m][v]);
-    }
-  }
-#pragma GCC unroll 8
-  for (int m = 0; m < MR; ++m, c += g.c_step) {
-#pragma GCC unroll 4
-    for (int v = 0; v < NV; ++v) {
-      Vector<T> x = sum[m][v];
-      const int64_t at = v * kLanes<T>;
-      if (kPart && v == NV - 1) {
-        if (g.column_bias) x = hn::Add(x, load_n(g.column_bias + at, part));
-        if (g.accumulate) x = hn::Add(x, load_n(c + at, part));
-        store_n(x, c + at, part);
-      } else {
-        if (g.column_bias) x = hn::Add(x, hn::LoadU(d, g.column_bias + at));
-        if (g.accumulate) x = hn::Add(x, hn::LoadU(d, c + at));
-        hn::StoreU(x, d, c + at);
-      }
-    }
-  }
-}
-
-template <class T, int NV, bool kPart> void direct_rows(const DirectTile<T>& g) {
-  constexpr int kMost = NV == 1 || kMaxRows[1] >= 8 ? 8 : 4;  // 16 registers hold the sums of 8 x 1 or 4 x 2 vectors
-  const T* a = g.a;
-  T* c = g.c;
-  for (int64_t rest = g.rows, step; rest > 0; rest -= step, a += step * g.a_row_step, c += step * g.c_step) {
-    if (kMost == 8 && rest >= 8) direct_tile<T, kMost, NV, kPart>(g, a, c), step = kMost;
-    else if (rest >= 4) direct_tile<T, 4, NV, kPart>(g, a, c), step = 4;
-    else if (rest >= 2) direct_tile<T, 2, NV, kPart>(g, a, c), step = 2;
-    else direct_tile<T, 1, NV, kPart>(g, a, c), step = 1;
-  }
-}
-
-template <class T> void direct_columns(const DirectTile<T>& g) {  // at most two vectors of them
-  if (g.columns == 2 * kLanes<T>) direct_rows<T, 2, false>(g);
-  else if (g.columns > kLanes<T>) direct_rows<T, 2, true>(g);
-  else if (g.columns == kLanes<T>) direct_rows<T, 1, false>(g);
-  else direct_rows<T, 1, true>(g);
-}
-
-template <class T> void direct(const DirectTile<T>& all) {
-  constexpr int64_t kWide = 2 * kLanes<T>;
-  if (all.columns <= kWide) return all.columns > 0 ? direct_columns(all) : void();
-  DirectTile<T> g = all;
-  for (int64_t n = 0; n < all.columns; n += kWide) {
-    g.columns = std::min(kWide, all.columns - n);
-    direct_columns(g);
-    g.b += kWide;
-    g.c += kWide;
-    if (g.column_bias) g.column_bias += kWide;
-  }
-}
-
-template <class T, int MR, int NR>
-HWY_NOINLINE void dot_tile(const T* a, int64_t a_step, const T* b, int64_t b_step, int64_t depth, T* c, int64_t c_step,
-                           bool accumulate, const T* bias) {
-  const Tag<T> d;
-  Vector<T> sum[MR][NR];
-#pragma GCC unroll 4
-  for (int m = 0; m < MR; ++m) {
-#pragma GCC unroll 4
-    for (int n = 0; n < NR; ++n) sum[m][n] = hn::Zero(d);
-  }
-  int64_t k = 0;
-  for (; k + kLanes<T> <= depth; k += kLanes<T>) {
-    Vector<T> left[MR];
-#pragma GCC unroll 4
-    for (int m = 0; m < MR; ++m) left[m] = hn::LoadU(d, a + m * a_step + k);
-#pragma GCC unroll 4
-    for (int n = 0; n < NR; ++n) {
-      const Vector<T> right = hn::LoadU(d, b + n * b_step + k);
-#pragma GCC unroll 4
-      for (int m = 0; m < MR; ++m) sum[m][n] = hn::MulAdd(left[m], right, sum[m][n]);
-    }
-  }
-  if (k < depth) {
-    for (int m = 0; m < MR; ++m) {
-      const Vector<T> left = load_n(a + m * a_step + k, depth - k);
-#pragma GCC unroll 4
-      for (int n = 0; n < NR; ++n) sum[m][n] = hn::MulAdd(left, load_n(b + n * b_step + k, depth - k), sum[m][n]);
-    }
-  }
-  for (int m = 0; m < MR; ++m) {
-    for (int n = 0; n < NR; ++n) {
-      T x = hn::GetLane(hn::SumOfLanes(d, sum[m][n]));
-      if (bias) x += bias[n];
-      if (accumulate) x += c[m * c_step + n];
-      c[m * c_step + n] = x;
-    }
-  }
-}
-
-template <class T>
-void dot(const T* a, int64_t a_step, int64_t rows, const T* b, int64_t b_step, int64_t columns, int64_t depth, T* c,
-         int64_t c_step, bool accumulate, const T* bias) {
-  // Four rows of b at a time also make four streams, which the memory needs when b is large.
-  for (int64_t j = 0; j < columns;) {
-    const int64_t wide = columns - j >= 4 ? 4 : 1;
-    const T* bj = b + j * b_step;
-    const T* bias_j = bias ? bias + j : nullptr;
-    for (int64_t i = 0; i < rows;) {
-      const int64_t high = rows - i >= 4 && wide == 4 && kMaxRows[1] >= 14 ? 4 : rows - i >= 2 ? 2 : 1;
-      const T* ai = a + i * a_step;
-      T* cij = c + i * c_step + j;
-      auto run = wide == 4 ? (high == 4   ? dot_tile<T, 4, 4>
-                              : high == 2 ? dot_tile<T, 2, 4>
-                                          : dot_tile<T, 1, 4>)
-                           : (high == 2 ? dot_tile<T, 2, 1> : dot_tile<T, 1, 1>);
-      run(ai, a_step, bj, b_step, depth, cij, c_step, accumulate, bias_j);
-      i += high;
-    }
-    j += wide;
   }
 }
 
@@ -419,8 +253,6 @@ template <class T> const GemmTiles<T>& make_tiles() {
     fill_rows<T, 1, kMaxRows[1]>(t);
     fill_rows<T, 2, kMaxRows[2]>(t);
     if constexpr (kWidest == 3) fill_rows<T, 3, kMaxRows[3]>(t);
-    t.direct = direct<T>;
-    t.dot = dot<T>;
     t.stencil = stencil<T>;
     t.correlate = correlate<T>;
     t.copy_row = copy_row<T>;

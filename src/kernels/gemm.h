@@ -34,20 +34,6 @@ template <class T> struct GemmTile {
   const T* column_bias = nullptr;  // added to each row, by column
 };
 
-/// One call of the tile for matrices that are not packed, where every element of A and B is used a few times only.
-/// A has any strides, B and C rows are contiguous; nothing outside `rows` x `columns` is read or written.
-template <class T> struct DirectTile {
-  const T* a;
-  int64_t a_row_step, a_depth_step;
-  const T* b;
-  int64_t b_step;
-  T* c;
-  int64_t c_step;
-  int64_t rows, columns, depth;
-  bool accumulate = false;
-  const T* column_bias = nullptr;
-};
-
 /// The tiles of one instruction set.
 template <class T> struct GemmTiles {
   int lanes;                          // elements per vector
@@ -56,11 +42,6 @@ template <class T> struct GemmTiles {
   using Function = void (*)(const GemmTile<T>&);
   Function tile[kGemmMaxVectors + 1][kGemmMaxRows + 1];  // [vectors][rows]; one that has more rows may stand in
 
-  /// C (rows x columns, any size) from A and B as they stand; chooses tiles itself.
-  void (*direct)(const DirectTile<T>&);
-  /// c[i * c_step + j] (+)= sum over k of a[i * a_step + k] * b[j * b_step + k] + bias[j]: both read along their rows.
-  void (*dot)(const T* a, int64_t a_step, int64_t rows, const T* b, int64_t b_step, int64_t columns, int64_t depth,
-              T* c, int64_t c_step, bool accumulate, const T* bias);
   /// c[j] = bias + sum over t of weights[t] * b[offsets[t] + j], for j < columns; reads a little behind the last
   /// column.
   void (*stencil)(const T* b, const int64_t* offsets, const T* weights, int64_t taps, T bias, int64_t columns, T* c);

@@ -31,6 +31,9 @@
 #if defined(__x86_64__)
 #define HWY_BASELINE_TARGETS HWY_SSE4
 #define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_AVX3_DL | HWY_EMU128 | HWY_SCALAR)
+#elif defined(__aarch64__)
+// 64-bit ARM: NEON. Kernels keep vectors in arrays, which those of SVE cannot be.
+#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
 #endif
 
 namespace twibil::kernels {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// float32 and float64: packs A and B into panels and runs the register tiles of gemm.h over them; small or thin
-// products run on the matrices as they stand. 16-bit floats compute in float32; integers in plain loops.
+// float32 and float64: register tiles that read A and B as they stand wherever they can (gemm_direct.h), and sums along
+// the rows of both where one side is thin (gemm_dots.h). 16-bit floats compute in float32; integers in plain loops.
 #include "kernels/matmul.h"
 
 #include <algorithm>
@@ -8,6 +8,8 @@
 #include "base/checked.h"
 #include "base/parallel.h"
 #include "kernels/gemm.h"
+#include "kernels/gemm_direct.h"
+#include "kernels/gemm_dots.h"
 #include "kernels/scratch.h"
 
 namespace twibil::kernels {
@@ -18,199 +20,212 @@ template <class T> struct Problem {
   const T* a;
   const T* b;
   T* c;
-  const T* bias;  // per column of C, or null
   bool accumulate;
+  const T* bias = nullptr;  // per column of C; this and the bounds only where C has contiguous rows
+  double lower = -std::numeric_limits<double>::infinity(), upper = std::numeric_limits<double>::infinity();
 };
 
 // A product of fewer multiply-adds than this runs on one thread: waking another costs a few microseconds.
 constexpr int64_t kThreadWork = int64_t{1} << 19;
 constexpr int64_t kFewestTasks = 8;
-constexpr int64_t kDirectSide = 32;   // at most so many rows and columns are not worth packing
-constexpr int64_t kPanelDepth = 256;  // a panel of B (256 x 32 floats) and a row tile of A stay in the L1 cache
-
-constexpr int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
-
-/// Rows [begin, end) and depth [k0, k0 + depth) of A into [depth / 16][rows][16], zeros behind the end of the depth.
-template <class T>
-void pack_a(const GemmTiles<T>& tiles, const Problem<T>& p, int64_t rows_all, int64_t begin, int64_t end, int64_t k0,
-            int64_t depth, T* to) {
-  const MatmulShape& s = p.s;
-  for (int64_t k = 0; k < depth; k += kGemmDepth) {
-    const int64_t n = std::min<int64_t>(kGemmDepth, depth - k);
-    T* block = to + k * rows_all;
-    const T* from = p.a + (k0 + k) * s.a_depth;
-    if (s.a_row == 1) {
-      tiles.transpose(from + begin, s.a_depth, n, end - begin, block + begin * kGemmDepth, kGemmDepth);
-    } else if (s.a_depth == 1 && n == kGemmDepth) {
-      for (int64_t m = begin; m < end; ++m) std::copy_n(from + m * s.a_row, kGemmDepth, block + m * kGemmDepth);
-    } else {
-      for (int64_t m = begin; m < end; ++m) {
-        for (int64_t j = 0; j < n; ++j) block[m * kGemmDepth + j] = from[m * s.a_row + j * s.a_depth];
-      }
-    }
-  }
-}
-
-/// Panel number `panel` of B as [depth][width]; columns that do not exist are zero.
-template <class T>
-void pack_panel(const GemmTiles<T>& tiles, const Problem<T>& p, int64_t width, int64_t panel, int64_t k0, int64_t depth,
-                T* to) {
-  const MatmulShape& s = p.s;
-  const int64_t n0 = panel * width, n = std::min(width, s.columns - n0);
-  const T* from = p.b + k0 * s.b_depth + n0 * s.b_column;
-  if (s.b_depth == 1) {
-    tiles.transpose(from, s.b_column, n, depth, to, width);
-  } else if (s.b_column == 1 && n == width) {
-    for (int64_t k = 0; k < depth; ++k) std::copy_n(from + k * s.b_depth, width, to + k * width);
-  } else {
-    for (int64_t k = 0; k < depth; ++k) {
-      for (int64_t j = 0; j < n; ++j) to[k * width + j] = from[k * s.b_depth + j * s.b_column];
-    }
-  }
-  if (n < width) {
-    for (int64_t k = 0; k < depth; ++k) std::fill(to + k * width + n, to + (k + 1) * width, T{});
-  }
-}
-
-/// One slice of depth, [k0, k0 + depth): A packed, and B either packed too or (null) packed panel by panel on the way.
-template <class T> struct Slice {
-  const T* a;
-  const T* b;
-  int64_t k0, depth;
-  bool first, last;
-};
-
-/// The part of C that one task computes: all its register tiles for one slice of depth.
-template <class T>
-void multiply_block(const GemmTiles<T>& tiles, const Problem<T>& p, const Slice<T>& slice, int64_t m0, int64_t m1,
-                    int64_t panel0, int64_t panel1) {
-  const MatmulShape& s = p.s;
-  const int64_t width = 2 * tiles.lanes, depth = slice.depth;
-  int64_t offsets[kPanelDepth / kGemmDepth + 1];
-  const int64_t blocks = depth / kGemmDepth, rest = depth % kGemmDepth;
-  for (int64_t i = 0; i <= blocks; ++i) offsets[i] = i * kGemmDepth * width;
-  const EvenSplit split(m1 - m0, tiles.max_rows[2]);
-  ScratchFrame frame;
-  T* own_panel = slice.b ? nullptr : frame.take<T>(width * depth);
-  for (int64_t panel = panel0; panel < panel1; ++panel) {
-    const int64_t n0 = panel * width;
-    const int64_t columns = std::min(width, s.columns - n0);
-    if (own_panel) pack_panel(tiles, p, width, panel, slice.k0, depth, own_panel);
-    GemmTile<T> g{.a = nullptr,
-                  .a_step = s.rows * kGemmDepth,
-                  .b = own_panel ? own_panel : slice.b + n0 * depth,
-                  .b_offsets = offsets,
-                  .b_step = width,
-                  .blocks = blocks,
-                  .rest_blocks = rest ? 1 : 0,
-                  .rest_depth = rest,
-                  .c = nullptr,
-                  .c_step = s.c_row,
-                  .rows = 0,
-                  .columns = columns};
-    g.accumulate = p.accumulate || !slice.first;
-    if (slice.last && p.bias) g.column_bias = p.bias + n0;
-    const int vectors = columns <= tiles.lanes ? 1 : 2;
-    for (int64_t i = 0; i < split.pieces; ++i) {
-      const int64_t m = m0 + split.begin(i);
-      g.rows = m0 + split.begin(i + 1) - m;
-      g.a = slice.a + m * kGemmDepth;
-      g.c = p.c + m * s.c_row + n0;
-      tiles.tile[vectors][g.rows](g);
-    }
-  }
-}
-
-template <class T> void multiply_packed(const GemmTiles<T>& tiles, const Problem<T>& p) {
-  const MatmulShape& s = p.s;
-  const int64_t width = 2 * tiles.lanes;
-  const int64_t panels = (s.columns + width - 1) / width;
-  // Tasks are blocks of C, about as tall as wide, at least a few; their sizes depend on the shape alone.
-  const bool parallel = s.rows * s.columns * s.depth > kThreadWork;
-  int64_t most_rows = parallel ? int64_t{10} * tiles.max_rows[2] : s.rows, most_panels = parallel ? 8 : panels;
-  const auto task_count = [&] { return EvenSplit(s.rows, most_rows).pieces * EvenSplit(panels, most_panels).pieces; };
-  while (parallel && task_count() < kFewestTasks && most_panels > 1) most_panels /= 2;
-  while (parallel && task_count() < kFewestTasks && most_rows > 2 * tiles.max_rows[2]) most_rows /= 2;
-  const EvenSplit row_split(s.rows, most_rows), panel_split(panels, most_panels);
-  const int64_t tasks = row_split.pieces * panel_split.pieces;
-
-  ScratchFrame frame;
-  const int64_t slice = std::min(kPanelDepth, s.depth);
-  T* a = frame.take<T>(checked_mul(s.rows + tiles.max_rows[2], round_up(slice, kGemmDepth)));
-  // Few rows are one block: then each panel of B serves once, and is packed by the task that needs it.
-  T* b = row_split.pieces == 1 ? nullptr : frame.take<T>(checked_mul(panels * width, slice));
-  for (int64_t k0 = 0; k0 < s.depth; k0 += slice) {
-    const int64_t depth = std::min(slice, s.depth - k0);
-    const Slice<T> part{a, b, k0, depth, k0 == 0, k0 + depth == s.depth};
-    parallel_for(s.rows, parallel ? 256 : s.rows,
-                 [&](int64_t i, int64_t end) { pack_a(tiles, p, s.rows, i, end, k0, depth, a); });
-    if (b) {
-      parallel_for(panels, parallel ? 8 : panels, [&](int64_t i, int64_t end) {
-        for (; i < end; ++i) pack_panel(tiles, p, width, i, k0, depth, b + i * width * depth);
-      });
-    }
-    parallel_for(tasks, parallel ? 1 : tasks, [&](int64_t begin, int64_t end) {
-      for (int64_t task = begin; task < end; ++task) {
-        const int64_t i = task / panel_split.pieces, j = task % panel_split.pieces;
-        multiply_block(tiles, p, part, row_split.begin(i), row_split.begin(i + 1), panel_split.begin(j),
-                       panel_split.begin(j + 1));
-      }
-    });
-  }
-}
-
-/// Thin products read each element of the large matrix once: no packing, one pass at the speed of memory.
-enum class Thin : uint8_t { no, rows, dots };
+constexpr int64_t kDirectSide = 32;    // at most so many rows and columns are done before they are planned
+constexpr int64_t kSliceBytes = 2048;  // of a row of A: with a panel of B as deep they stay in the L1 and L2 caches
+constexpr int64_t kThinRows = 14;      // of A: B goes by once
+constexpr int64_t kThinSlice = 8;      // rows of B that go by together
+constexpr int64_t kDotRows = 48;       // of the thin side
+constexpr int64_t kDotColumns = 8;
 
 bool is_small(const MatmulShape& s) {
   return s.rows <= kDirectSide && s.columns <= kDirectSide && s.depth <= 4 * kDirectSide;
 }
-Thin thin_form(const MatmulShape& s, int64_t lanes) {
-  if (!is_small(s) && s.rows > 8) return Thin::no;
-  if (s.b_column == 1) return Thin::rows;
-  return s.a_depth == 1 && s.b_depth == 1 && s.depth >= lanes ? Thin::dots : Thin::no;
+bool is_parallel(const MatmulShape& s) { return s.rows * s.columns * s.depth > kThreadWork; }
+
+/// Rows and columns [m0, m1) x [n0, n1) of C for the depth [k0, k1), with b as the rows of B in place or copied.
+template <class T>
+DirectProduct<T> part(const Problem<T>& p, int64_t m0, int64_t m1, int64_t n0, int64_t n1, int64_t k0, int64_t k1) {
+  const MatmulShape& s = p.s;
+  DirectProduct<T> g{.a = p.a + m0 * s.a_row + k0 * s.a_depth,
+                     .a_row_step = s.a_row,
+                     .a_depth_step = s.a_depth,
+                     .b = p.b + k0 * s.b_depth + n0 * s.b_column,
+                     .b_step = s.b_depth,
+                     .c = p.c + m0 * s.c_row + n0,
+                     .c_step = s.c_row,
+                     .rows = m1 - m0,
+                     .columns = n1 - n0,
+                     .depth = k1 - k0,
+                     .accumulate = p.accumulate || k0 > 0};
+  if (k1 == s.depth) {
+    g.column_bias = p.bias ? p.bias + n0 : nullptr;
+    g.lower = static_cast<T>(p.lower);
+    g.upper = static_cast<T>(p.upper);
+  }
+  return g;
 }
 
-template <class T> bool multiply_thin(const GemmTiles<T>& tiles, const Problem<T>& p) {
+/// From how many rows of A on B is used often enough to be copied, by the distance of its rows. Copies follow each
+/// other; rows a multiple of 2 KiB apart share a few sets of the caches, and far ones lie in different pages.
+int64_t copy_rows(int64_t step_bytes) {
+  if (step_bytes % 2048 == 0) return 56;
+  return step_bytes >= 4096 ? 256 : std::numeric_limits<int64_t>::max();
+}
+
+// ---- Large products -------------------------------------------------------------------------------------------------
+
+/// Rows [k0, k1) of B for columns [n0, n1) as panels, each [k1 - k0][width].
+template <class T> void copy_b(const Problem<T>& p, int64_t n0, int64_t n1, int64_t k0, int64_t k1, T* to) {
   const MatmulShape& s = p.s;
-  const bool small = is_small(s);
-  const Thin form = thin_form(s, tiles.lanes);
-  if (form == Thin::rows) {
-    // Columns are cut for threads, depth so that few rows of B are open at a time.
-    const bool parallel = s.rows * s.columns * s.depth > kThreadWork;
-    const int64_t slice = small || s.columns <= 64 ? s.depth : 8;
-    parallel_for(s.columns, parallel ? 512 : s.columns, [&](int64_t n, int64_t end) {
-      for (int64_t k = 0; k < s.depth; k += slice) {
-        const bool last = k + slice >= s.depth;
-        tiles.direct({.a = p.a + k * s.a_depth,
-                      .a_row_step = s.a_row,
-                      .a_depth_step = s.a_depth,
-                      .b = p.b + k * s.b_depth + n,
-                      .b_step = s.b_depth,
-                      .c = p.c + n,
-                      .c_step = s.c_row,
-                      .rows = s.rows,
-                      .columns = end - n,
-                      .depth = std::min(slice, s.depth - k),
-                      .accumulate = p.accumulate || k > 0,
-                      .column_bias = last && p.bias ? p.bias + n : nullptr});
+  const DirectKernels<T>& kernels = direct_kernels<T>();
+  const T* from = p.b + k0 * s.b_depth + n0 * s.b_column;
+  const int64_t width = kernels.width, depth = k1 - k0;
+  if (s.b_column == 1) return kernels.pack(from, s.b_depth, depth, n1 - n0, to, width * depth);
+  for (int64_t n = n0; n < n1; n += width, from += width * s.b_column, to += width * depth) {
+    const int64_t columns = std::min(width, n1 - n);
+    if (s.b_depth == 1) {
+      gemm_tiles<T>().transpose(from, s.b_column, columns, depth, to, width);
+      continue;
+    }
+    for (int64_t k = 0; k < depth; ++k) {
+      for (int64_t j = 0; j < columns; ++j) to[k * width + j] = from[k * s.b_depth + j * s.b_column];
+    }
+  }
+}
+
+/// The tiles of a block of C, from panels of B.
+template <class T> void run_panels(DirectProduct<T> g, const T* panels) {
+  const DirectKernels<T>& kernels = direct_kernels<T>();
+  const int64_t width = kernels.width, columns = g.columns;
+  g.b_step = width;
+  for (int64_t n = 0; n < columns; n += width, g.c += width, panels += width * g.depth) {
+    g.columns = std::min(width, columns - n);
+    g.b = panels;
+    kernels.run(g);
+    if (g.column_bias) g.column_bias += width;
+  }
+}
+
+/// C is cut into blocks of rows x panels, the tasks; their sizes depend on the shape alone.
+struct Blocks {
+  EvenSplit rows, panels;
+  Blocks(const MatmulShape& s, int64_t width, int64_t tile_rows) : rows(0, 1), panels(0, 1) {
+    const int64_t all = (s.columns + width - 1) / width;
+    int64_t most_rows = 10 * tile_rows, most_panels = 8;
+    const auto split = [&] { rows = EvenSplit(s.rows, most_rows), panels = EvenSplit(all, most_panels); };
+    split();
+    if (!is_parallel(s)) return;
+    for (; count() < kFewestTasks && most_panels > 1; split()) most_panels /= 2;
+    for (; count() < kFewestTasks && most_rows > 2 * tile_rows; split()) most_rows /= 2;
+  }
+  int64_t count() const { return rows.pieces * panels.pieces; }
+};
+
+template <class T> void multiply_blocks(const Problem<T>& p) {
+  const MatmulShape& s = p.s;
+  const DirectKernels<T>& kernels = direct_kernels<T>();
+  const int64_t width = kernels.width;
+  const Blocks blocks(s, width, kernels.max_rows);
+  const EvenSplit slices(s.depth, kSliceBytes / static_cast<int64_t>(sizeof(T)));
+  const bool copied = s.b_column != 1 || s.rows >= copy_rows(s.b_depth * static_cast<int64_t>(sizeof(T)));
+  const bool shared = copied && blocks.rows.pieces > 1;  // else each panel serves one task, which copies it
+  const bool parallel = is_parallel(s);
+  const auto run_block = [&](int64_t task, int64_t k0, int64_t k1, const T* panels) {
+    const int64_t i = task / blocks.panels.pieces, j = task % blocks.panels.pieces;
+    const int64_t n0 = blocks.panels.begin(j) * width, n1 = std::min(s.columns, blocks.panels.begin(j + 1) * width);
+    const auto g = part(p, blocks.rows.begin(i), blocks.rows.begin(i + 1), n0, n1, k0, k1);
+    if (panels) return run_panels(g, panels + n0 * (k1 - k0));
+    if (!copied) return kernels.run(g);
+    ScratchFrame frame;
+    T* own = frame.take<T>((n1 - n0 + width) * (k1 - k0));
+    copy_b(p, n0, n1, k0, k1, own);
+    run_panels(g, own);
+  };
+  if (!shared) {
+    return parallel_for(blocks.count(), parallel ? 1 : blocks.count(), [&](int64_t task, int64_t end) {
+      for (; task < end; ++task) {
+        for (int64_t i = 0; i < slices.pieces; ++i) run_block(task, slices.begin(i), slices.begin(i + 1), nullptr);
       }
     });
-    return true;
   }
-  if (form == Thin::dots) {
-    const bool parallel = s.rows * s.columns * s.depth > kThreadWork;
-    const int64_t grain = std::max<int64_t>(16, round_up(kThreadWork / (s.rows * s.depth), 4));
-    parallel_for(s.columns, parallel ? grain : s.columns, [&](int64_t n, int64_t end) {
-      tiles.dot(p.a, s.a_row, s.rows, p.b + n * s.b_column, s.b_column, end - n, s.depth, p.c + n, s.c_row,
-                p.accumulate, p.bias ? p.bias + n : nullptr);
+  ScratchFrame frame;
+  const int64_t panels = (s.columns + width - 1) / width;
+  T* b = frame.take<T>(checked_mul(panels * width, slices.size));
+  for (int64_t i = 0; i < slices.pieces; ++i) {
+    const int64_t k0 = slices.begin(i), k1 = slices.begin(i + 1);
+    parallel_for(panels, parallel ? 8 : panels, [&](int64_t first, int64_t end) {
+      copy_b(p, first * width, std::min(s.columns, end * width), k0, k1, b + first * width * (k1 - k0));
     });
-    return true;
+    parallel_for(blocks.count(), parallel ? 1 : blocks.count(), [&](int64_t task, int64_t end) {
+      for (; task < end; ++task) run_block(task, k0, k1, b);
+    });
   }
-  return false;
 }
 
-/// C without contiguous rows, or a small B without them, takes one more copy.
+// ---- Thin products: each element of the large matrix is read once, in place, at the speed of memory
+// ------------------
+
+enum class Form : uint8_t { blocks, rows, dots, turned_dots };
+
+Form form_of(const MatmulShape& s, int64_t lanes) {
+  // Along the depth of both; the thin side is copied, so it may lie as it likes.
+  if (s.depth >= lanes) {
+    if (s.b_depth == 1 && s.rows <= kDotRows && s.rows <= s.columns) return Form::dots;
+    if (s.a_depth == 1 && s.columns <= (s.b_depth == 1 ? kDotRows : kDotColumns) && s.columns < s.rows)
+      return Form::turned_dots;
+  }
+  return s.b_column == 1 && s.rows <= kThinRows ? Form::rows : Form::blocks;
+}
+
+/// Columns are cut for threads, depth so that few rows of B are open at a time.
+template <class T> void multiply_rows(const Problem<T>& p) {
+  const MatmulShape& s = p.s;
+  const EvenSplit slices(s.depth, s.columns <= 64 ? s.depth : kThinSlice);
+  parallel_for(s.columns, is_parallel(s) ? 512 : s.columns, [&](int64_t n, int64_t end) {
+    for (int64_t i = 0; i < slices.pieces; ++i) {
+      direct_kernels<T>().run(part(p, 0, s.rows, n, end, slices.begin(i), slices.begin(i + 1)));
+    }
+  });
+}
+
+/// turned: A is the large side, and the sums are those of the transposed product.
+template <class T> void multiply_dots(const Problem<T>& p, bool turned) {
+  const DotKernels<T>& kernels = dot_kernels<T>();
+  const MatmulShape& s = p.s;
+  const int64_t rows = turned ? s.columns : s.rows, columns = turned ? s.rows : s.columns;
+  ScratchFrame frame;
+  T* x = frame.take<T>(kernels.packed_size(rows, s.depth));
+  if (turned) kernels.pack(p.b, s.b_column, s.b_depth, rows, s.depth, x);
+  else kernels.pack(p.a, s.a_row, s.a_depth, rows, s.depth, x);
+  DotProducts<T> all{.x = x,
+                     .rows = rows,
+                     .w = p.b,
+                     .w_step = s.b_column,
+                     .columns = columns,
+                     .depth = s.depth,
+                     .y = p.c,
+                     .y_row = s.c_row,
+                     .y_column = 1,
+                     .accumulate = p.accumulate,
+                     .column_bias = p.bias,
+                     .row_bias = nullptr,
+                     .lower = static_cast<T>(p.lower),
+                     .upper = static_cast<T>(p.upper)};
+  if (turned) {
+    all.w = p.a, all.w_step = s.a_row;
+    all.y_row = 1, all.y_column = s.c_row;
+    std::swap(all.column_bias, all.row_bias);
+  }
+  const int64_t grain = std::max<int64_t>(32, kThreadWork / (rows * s.depth) / 8 * 8);
+  parallel_for(columns, is_parallel(s) ? grain : columns, [&](int64_t n, int64_t end) {
+    DotProducts<T> g = all;
+    g.columns = end - n;
+    g.w += n * g.w_step;
+    g.y += n * g.y_column;
+    if (g.column_bias) g.column_bias += n;
+    kernels.run(g);
+  });
+}
+
+/// C without contiguous rows and columns takes one more copy.
 template <class T> void multiply(const Problem<T>& p);
 
 template <class T> void multiply_through_copy_of_c(const Problem<T>& p) {
@@ -237,20 +252,8 @@ MatmulShape transposed(const MatmulShape& s) {
 
 template <class T> void multiply(const Problem<T>& p) {
   const MatmulShape& s = p.s;
-  if (is_small(s) && s.b_column == 1 && s.c_column == 1) {  // a few hundred cycles of work: nothing to plan
-    return gemm_tiles<T>().direct({.a = p.a,
-                                   .a_row_step = s.a_row,
-                                   .a_depth_step = s.a_depth,
-                                   .b = p.b,
-                                   .b_step = s.b_depth,
-                                   .c = p.c,
-                                   .c_step = s.c_row,
-                                   .rows = s.rows,
-                                   .columns = s.columns,
-                                   .depth = s.depth,
-                                   .accumulate = p.accumulate,
-                                   .column_bias = p.bias});
-  }
+  const auto at_once = [&] { direct_kernels<T>().run(part(p, 0, s.rows, 0, s.columns, 0, s.depth)); };
+  if (is_small(s) && s.b_column == 1 && s.c_column == 1) return at_once();  // a few hundred cycles: nothing to plan
   if (s.rows == 0 || s.columns == 0) return;
   if (s.c_column != 1 && s.columns > 1) {
     if (s.c_row != 1 || p.bias) return multiply_through_copy_of_c(p);
@@ -259,23 +262,13 @@ template <class T> void multiply(const Problem<T>& p) {
     std::swap(q.a, q.b);
     return multiply(q);
   }
-  const GemmTiles<T>& tiles = gemm_tiles<T>();
-  if (s.depth == 0) {  // an empty sum: the direct tile writes zeros and the bias
-    tiles.direct({.a = p.a,
-                  .a_row_step = 0,
-                  .a_depth_step = 0,
-                  .b = p.b,
-                  .b_step = 0,
-                  .c = p.c,
-                  .c_step = s.c_row,
-                  .rows = s.rows,
-                  .columns = s.columns,
-                  .depth = 0,
-                  .accumulate = p.accumulate,
-                  .column_bias = p.bias});
-    return;
+  if (s.depth == 0) return at_once();  // an empty sum: zeros and the bias
+  switch (form_of(s, direct_kernels<T>().width / 2)) {
+    case Form::rows: return multiply_rows(p);
+    case Form::dots: return multiply_dots(p, false);
+    case Form::turned_dots: return multiply_dots(p, true);
+    case Form::blocks: return multiply_blocks(p);
   }
-  if (!multiply_thin(tiles, p)) multiply_packed(tiles, p);
 }
 
 /// Row-major float32 copy of a matrix of 16-bit floats.
@@ -298,6 +291,8 @@ template <class T> void multiply_half(const Problem<T>& p) {
   q.bias = p.bias ? widened(frame, p.bias, 1, s.columns, 0, 1) : nullptr;
   float* c = frame.take<float>(checked_mul(s.rows, s.columns));
   q.c = c;
+  q.lower = p.lower;
+  q.upper = p.upper;
   multiply(q);
   for (int64_t i = 0; i < s.rows; ++i) {
     for (int64_t j = 0; j < s.columns; ++j) {
@@ -339,10 +334,8 @@ template <class T> void multiply_any(const Problem<T>& p) {
 }
 
 template <class T>
-Problem<T> problem(const MatmulShape& shape, const void* a, const void* b, void* c, const void* bias, bool accumulate) {
-  return {
-      shape,     static_cast<const T*>(a), static_cast<const T*>(b), static_cast<T*>(c), static_cast<const T*>(bias),
-      accumulate};
+Problem<T> problem(const MatmulShape& shape, const void* a, const void* b, void* c, bool accumulate) {
+  return {shape, static_cast<const T*>(a), static_cast<const T*>(b), static_cast<T*>(c), accumulate};
 }
 
 }  // namespace
@@ -362,18 +355,20 @@ MatmulShape row_major(int64_t rows, int64_t columns, int64_t depth, bool a_trans
 const char* matmul_algorithm(DType t, const MatmulShape& shape) {
   if (!is_floating(t)) return "plain loops";
   const bool turned = shape.c_column != 1 && shape.columns > 1 && shape.c_row == 1;
-  const int64_t lanes = t == DType::float64 ? gemm_tiles<double>().lanes : gemm_tiles<float>().lanes;
-  switch (thin_form(turned ? transposed(shape) : shape, lanes)) {
-    case Thin::rows: return "register tiles, in place";
-    case Thin::dots: return "dot products, in place";
-    case Thin::no: break;
+  const MatmulShape s = turned ? transposed(shape) : shape;
+  if (is_small(s) && s.b_column == 1) return "register tiles";
+  switch (form_of(s, t == DType::float64 ? direct_kernels<double>().width / 2 : direct_kernels<float>().width / 2)) {
+    case Form::rows: return "register tiles, B once";
+    case Form::dots: return "sums along the rows of B, once";
+    case Form::turned_dots: return "sums along the rows of A, once";
+    case Form::blocks: break;
   }
-  return "register tiles, packed";
+  return s.b_column == 1 ? "register tiles" : "register tiles, B copied";
 }
 
 void matmul(DType t, const MatmulShape& shape, const void* a, const void* b, void* c, bool accumulate) {
-  if (t == DType::float32) return multiply(problem<float>(shape, a, b, c, nullptr, accumulate));
-  dispatch(t, [&]<class T>() { multiply_any(problem<T>(shape, a, b, c, nullptr, accumulate)); });
+  if (t == DType::float32) return multiply(problem<float>(shape, a, b, c, accumulate));
+  dispatch(t, [&]<class T>() { multiply_any(problem<T>(shape, a, b, c, accumulate)); });
 }
 
 void matmul(DType t, const MatmulShape& shape, const MatmulBatch& batch, const void* a, const void* b, void* c,
@@ -384,18 +379,24 @@ void matmul(DType t, const MatmulShape& shape, const MatmulBatch& batch, const v
       for (int64_t i = begin; i < end; ++i) {
         multiply_any(problem<T>(shape, static_cast<const T*>(a) + i * batch.a_step,
                                 static_cast<const T*>(b) + i * batch.b_step, static_cast<T*>(c) + i * batch.c_step,
-                                nullptr, accumulate));
+                                accumulate));
       }
     });
   });
 }
 
-void dense(DType t, int64_t rows, int64_t units, int64_t depth, const void* x, const void* weight, const void* bias,
-           void* y) {
+void dense(DType t, int64_t rows, int64_t units, int64_t depth, const void* x, const void* weight,
+           const DenseEpilogue& e, void* y) {
   TW_CHECK(is_floating(t), type, "dense: dtype must be a float; got ", t);
   const MatmulShape shape = row_major(rows, units, depth, false, true);
   dispatch(t, [&]<class T>() {
-    if constexpr (is_floating(dtype_of<T>)) multiply_any(problem<T>(shape, x, weight, y, bias, false));
+    if constexpr (is_floating(dtype_of<T>)) {
+      Problem<T> p = problem<T>(shape, x, weight, y, false);
+      p.bias = static_cast<const T*>(e.bias);
+      p.lower = e.lower;
+      p.upper = e.upper;
+      multiply_any(p);
+    }
   });
 }
 

@@ -2,6 +2,7 @@
 // Matrix products on raw memory. Results have the same bits for any number of threads.
 #pragma once
 #include <cstdint>
+#include <limits>
 
 #include "base/dtype.h"
 
@@ -33,8 +34,15 @@ struct MatmulBatch {
 void matmul(DType t, const MatmulShape& shape, const MatmulBatch& batch, const void* a, const void* b, void* c,
             bool accumulate = false);
 
-/// A dense layer: y[rows, units] = x[rows, depth] x W[units, depth]^T + bias[units]; all row-major, bias may be null.
-void dense(DType t, int64_t rows, int64_t units, int64_t depth, const void* x, const void* weight, const void* bias,
-           void* y);
+/// What happens to a sum before it is written: y = min(max(sum + bias, lower), upper).
+struct DenseEpilogue {
+  const void* bias = nullptr;  // by unit, of the dtype of y; may be null
+  double lower = -std::numeric_limits<double>::infinity();
+  double upper = std::numeric_limits<double>::infinity();
+};
+/// A dense layer: y[rows, units] from x[rows, depth] x W[units, depth]^T, all row-major. W is read once and as it
+/// stands where rows are few.
+void dense(DType t, int64_t rows, int64_t units, int64_t depth, const void* x, const void* weight,
+           const DenseEpilogue& e, void* y);
 
 }  // namespace twibil::kernels

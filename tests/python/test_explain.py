@@ -206,8 +206,10 @@ def test_convolutions_tell_their_algorithm(shape, weight, attributes, algorithm)
 
 
 def test_products_tell_their_algorithm():
-    for rows, algorithm in ((200, "register tiles, packed"), (2, "register tiles, in place")):
-        e = explain(traced(np.dot, np.ones((rows, 200)), np.ones((200, 200))))
+    cases = [((200, 200), (200, 200), "register tiles"), ((2, 200), (200, 200), "register tiles, B once"),
+             ((200, 512), (512, 1), "sums along the rows of A, once")]
+    for left, right, algorithm in cases:
+        e = explain(traced(np.dot, np.ones(left), np.ones(right)))
         assert [s.algorithm for s in e.steps if s.info["heavy"]] == [algorithm]
 
 

@@ -2,7 +2,10 @@
 #include "kernels/matmul.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <random>
@@ -47,9 +50,11 @@ template <class T> void expect_product(MatmulShape s, bool accumulate, double to
 }
 
 TEST_P(Matmul, MatchesDoubleForEverySizeAndLayout) {
-  const int64_t sizes[][3] = {{1, 1, 1},     {4, 8, 8},     {8, 8, 8},    {3, 5, 7},    {16, 16, 16}, {1, 100, 300},
-                              {7, 33, 130},  {14, 32, 16},  {15, 33, 17}, {49, 65, 40}, {64, 64, 64}, {100, 10, 784},
-                              {33, 47, 300}, {70, 90, 513}, {1, 10, 784}, {5, 128, 64}, {130, 1, 50}, {8, 200, 1}};
+  const int64_t sizes[][3] = {{1, 1, 1},     {4, 8, 8},      {8, 8, 8},    {3, 5, 7},    {16, 16, 16},   {1, 100, 300},
+                              {7, 33, 130},  {14, 32, 16},   {15, 33, 17}, {49, 65, 40}, {64, 64, 64},   {100, 10, 784},
+                              {33, 47, 300}, {70, 90, 513},  {1, 10, 784}, {5, 128, 64}, {130, 1, 50},   {8, 200, 1},
+                              {2, 9, 33},    {3, 101, 900},  {8, 70, 530}, {9, 41, 600}, {40, 50, 3000}, {300, 5, 70},
+                              {60, 512, 20}, {260, 1030, 9}, {50, 50, 600}};
   for (const auto& [m, n, k] : sizes) {
     for (int layout = 0; layout < 8; ++layout) {
       MatmulShape s = row_major(m, n, k, layout & 1, layout & 2);
@@ -113,7 +118,7 @@ TEST_P(Matmul, DenseAddsTheBiasOfEachUnit) {
     const auto x = random_values<float>(rows * depth, 1), w = random_values<float>(units * depth, 2);
     const auto bias = random_values<float>(units, 3);
     std::vector<float> y(rows * units, 7.f);
-    dense(DType::float32, rows, units, depth, x.data(), w.data(), bias.data(), y.data());
+    dense(DType::float32, rows, units, depth, x.data(), w.data(), {.bias = bias.data()}, y.data());
     for (int64_t i = 0; i < rows; ++i) {
       for (int64_t j = 0; j < units; ++j) {
         double sum = bias[j];
@@ -121,6 +126,46 @@ TEST_P(Matmul, DenseAddsTheBiasOfEachUnit) {
         ASSERT_NEAR(y[i * units + j], sum, 3e-5) << i << "," << j;
       }
     }
+  }
+}
+
+template <class T> void expect_clamped(int64_t rows, int64_t units, int64_t depth, double tolerance) {
+  auto x = random_values<T>(rows * depth, 1), w = random_values<T>(units * depth, 2), bias = random_values<T>(units, 3);
+  if (rows > 1) x[depth] = static_cast<T>(NAN);
+  std::vector<T> y(rows * units), plain(rows * units);
+  dense(dtype_of<T>, rows, units, depth, x.data(), w.data(), {.bias = bias.data()}, plain.data());
+  dense(dtype_of<T>, rows, units, depth, x.data(), w.data(), {.bias = bias.data(), .lower = 0, .upper = 1.5}, y.data());
+  for (int64_t i = 0; i < rows * units; ++i) {
+    const double expected = std::clamp(in_double(plain[i]), 0.0, 1.5);
+    if (i / units == 1) ASSERT_TRUE(std::isnan(in_double(y[i]))) << "what is not a number stays so";
+    else ASSERT_NEAR(in_double(y[i]), expected, tolerance) << rows << "x" << units << "x" << depth << " at " << i;
+  }
+}
+
+TEST_P(Matmul, DenseClampsWhatItWrites) {
+  for (const auto& [rows, units, depth] :
+       {std::array<int64_t, 3>{1, 13, 64}, {3, 37, 100}, {12, 37, 100}, {32, 9, 4000}, {200, 70, 600}, {90, 3, 300}}) {
+    expect_clamped<float>(rows, units, depth, 0);
+    expect_clamped<double>(rows, units, depth, 0);
+    expect_clamped<bfloat16>(rows, units, depth, 2e-2);
+  }
+}
+
+// Memory that ends where the matrices end: whatever a kernel reads behind them ends the program.
+TEST_P(Matmul, ReadsNothingBehindTheMatrices) {
+  const int64_t page = 4096;
+  const auto guarded = [&](int64_t n) {
+    const int64_t bytes = (n * 4 + page - 1) / page * page;
+    auto* p =
+        static_cast<char*>(mmap(nullptr, bytes + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    mprotect(p + bytes, page, PROT_NONE);
+    return reinterpret_cast<float*>(p + bytes - n * 4);  // never unmapped: a few pages of a test
+  };
+  for (const auto& [m, n, k] : {std::array<int64_t, 3>{1, 9, 37}, {5, 21, 70}, {20, 37, 50}, {70, 67, 43}}) {
+    const float *a = guarded(m * k), *b = guarded(k * n);
+    float* c = guarded(m * n);
+    for (bool transposed : {false, true}) matmul(DType::float32, row_major(m, n, k, false, transposed), a, b, c);
+    EXPECT_EQ(c[m * n - 1], 0);
   }
 }
 
