@@ -287,8 +287,9 @@ PyObject* call_with_list(const Function& f, PyObject* const* args, Py_ssize_t n)
     list.items[i - 1] = PyLong_AsLongLongAndOverflow(args[i], &overflow);
     if (overflow) return nullptr;
   }
-  Value* in[1] = {value_of(args[0])};
-  return call_op(*f.op, attrs, in, nullptr);
+  Value *in[1] = {value_of(args[0])}, *y;
+  invoke(*f.op, attrs, in, &y);
+  return wrap(y);
 }
 
 PyObject* call_function(PyObject* self, PyObject* const* args, size_t flags, PyObject* names) {
@@ -424,7 +425,7 @@ PyObject* make_function(const OpDef& op, const char* name) {
   f->required = 0;
   for (int k = 0; k < op.attrs.count; ++k) f->required |= uint64_t{op.attrs.fields[k].required} << k;
   const Field* first = op.attrs.fields;
-  f->takes_list = op.inputs() == 1 && !op.variadic() && op.visible_outputs() == 1 && op.attrs.count &&
+  f->takes_list = op.inputs() == 1 && !op.variadic() && op.visible_outputs() == 1 && !op.count && op.attrs.count &&
                   op.attrs.size <= kListRoom && f->required <= 1 && first->kind == AttrKind::int_list &&
                   first->offset == 0 && (op.attrs.count == 1 || first[1].keyword_only);
   f->arrays_only = f->required || op.variadic() || op.inputs() > 2 ? 0 : op.inputs();

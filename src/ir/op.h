@@ -258,6 +258,7 @@ struct OpDef {
   Role role = Role::none;
   bool random = false, trains = false, data_dependent = false;
   bool overwrites = false;  // writes all elements of what it updates and reads none of them
+  bool in_order = false;    // a view of a row-major array is its elements in the shape that infer gives
   bool keeps = false;       // gives its first input where that has the result's shape and dtype already
   bool creates = false;     // has no array input: shape and dtype come from attributes
   bool heavy = false;       // cost grows faster than its bytes (matrix products, convolutions)
@@ -311,6 +312,7 @@ constexpr OpDef whole(OpDef d) {
   if (d.expand) return d;
   need(d.program || d.view || (d.infer && d.kernel),
        "an operator needs a formula, a view, infer and kernel, or an expansion");
+  need(!d.in_order || (d.view && d.infer), "only views with a shape rule are in order");
   need(d.view || d.types != 0, "an operator needs the set of dtypes that its kernel has");
   need(d.grad || d.auto_grad || d.no_grad, "an operator needs a gradient or a reason to have none");
   need(!d.auto_grad || d.program, "only a formula can be derived");

@@ -45,7 +45,7 @@ static inline int64_t element_count(DType dtype, std::span<const int64_t> dims) 
   return empty ? 0 : others;
 }
 
-// The head of a block whose data and sizes are not decided yet.
+// The head of a block whose data and sizes are not written yet; all kMaxRank of them must be, for others copy them all.
 static inline Value* new_head(uint64_t dtype, size_t rank, int64_t size, uint64_t flags) {
   Value* v = static_cast<Value*>(allocate_block(sizeof(Value)));
   v->front_end[0] = 0;
@@ -57,7 +57,6 @@ static inline Value* new_head(uint64_t dtype, size_t rank, int64_t size, uint64_
   v->data = nullptr;
   v->root = v;
   new (&v->variable) std::atomic<engine::Variable*>(nullptr);
-  std::memset(v->dims, 0, sizeof v->dims);
   v->node = nullptr;
   v->node_output = 0;
   v->version = 0;
@@ -73,6 +72,7 @@ static Value* new_block(DType dtype, std::span<const int64_t> dims, uint64_t fla
   for (int64_t d : dims) TW_CHECK(d >= 0, value, "shape ", dims, ": sizes must not be negative");
   int64_t size = element_count(dtype, dims);
   Value* v = new_head(static_cast<uint64_t>(dtype), dims.size(), size, flags);
+  std::memset(v->dims, 0, sizeof v->dims);
   std::copy(dims.begin(), dims.end(), v->dims);
   return v;
 }
@@ -122,8 +122,14 @@ Value* new_view(Value& base, const Layout& layout) {
   check_sizes(base.dtype(), layout.shape, row_major);
   strided &= !empty;
   Value* v = new_part(base, rank, size, layout.offset, strided, repeated);
-  for (int i = 0; i < rank; ++i) v->dims[i] = layout.shape[i];
+  std::memcpy(v->dims, layout.shape.data(), sizeof v->dims);
   for (int i = 0; strided && i < rank; ++i) v->strides[i] = layout.strides[i];
+  return v;
+}
+
+Value* new_reshaped(Value& base, const Shape& shape) {
+  Value* v = new_part(base, shape.rank(), static_cast<int64_t>(base.word >> 32), 0, false, false);
+  std::memcpy(v->dims, shape.data(), sizeof v->dims);
   return v;
 }
 
@@ -145,7 +151,8 @@ Value* new_item_view(Value& base, int64_t index) {
   }
   strided &= size != 0;
   Value* v = new_part(base, rank, size, index * step, strided, repeated);
-  for (int i = 0; i < rank; ++i) v->dims[i] = base.dims[i + 1];
+  std::memcpy(v->dims, base.dims + 1, sizeof v->dims - sizeof *v->dims);
+  v->dims[kMaxRank - 1] = 0;
   for (int i = 0; strided && i < rank; ++i) v->strides[i] = base.strides[i + 1];
   return v;
 }

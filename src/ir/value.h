@@ -132,6 +132,8 @@ Value* new_ghost(const Value& like);
 void become_ghost(Value* v);
 /// A view of `base` (of its root); counts the root.
 TW_API Value* new_view(Value& base, const Layout& layout);
+/// The elements of a row-major base in another shape, which has as many; there is at least one.
+Value* new_reshaped(Value& base, const Shape& shape);
 /// The view base[index]; the index is in range.
 Value* new_item_view(Value& base, int64_t index);
 /// The same elements as `base` without its gradient link.

@@ -38,6 +38,8 @@ void pad_map(PadMode mode, int64_t size, int64_t before, int64_t after, int64_t*
 void pad(DType dtype, Dims shape, const void* src, Dims src_strides, Dims before, Dims after, PadMode mode,
          const Scalar& value, void* dst, Dims dst_strides) {
   int rank = static_cast<int>(shape.size());
+  for (int a = 0; a < rank; ++a)
+    if (before[a] + shape[a] + after[a] == 0) return;  // nothing, however far the other axes reach
   int64_t corner = 0;
   for (int a = 0; a < rank; ++a) corner += before[a] * dst_strides[a];
   copy(dtype, shape, src, src_strides, shift(dst, dtype, corner), dst_strides);

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Leaves out the tests of the front end where the compiled module is not built."""
+import collections
 import pathlib
 import sys
 
 import pytest
+
+total_cases: collections.Counter = collections.Counter()  # of all processes
 
 try:
     import twibil  # noqa: F401
@@ -40,7 +43,23 @@ def pytest_report_header():
     return f"without the compiled module, left out: {', '.join(collect_ignore)}" if collect_ignore else None
 
 
+def counts_of_cases():
+    return getattr(sys.modules.get("registry"), "counts", collections.Counter())
+
+
+def pytest_sessionfinish(session):
+    if hasattr(session.config, "workeroutput"):  # one of several processes (pytest -n)
+        session.config.workeroutput["cases"] = dict(counts_of_cases())
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node):
+    total_cases.update(getattr(node, "workeroutput", {}).get("cases", {}))
+
+
 def pytest_terminal_summary(terminalreporter):
     """How many cases the drivers made that walk the registry."""
-    if "registry" in sys.modules and hasattr(sys.modules["registry"], "summary"):
-        terminalreporter.write_line(sys.modules["registry"].summary())
+    total_cases.update(counts_of_cases())
+    if total_cases:
+        import registry
+        terminalreporter.write_line(registry.summary(total_cases))

@@ -36,7 +36,7 @@ def chosen() -> bool:
     return _drawn % EVERY == 0
 
 
-def summary() -> str:
+def summary(counts: collections.Counter) -> str:
     parts = ", ".join(f"{name} {n:,}" for name, n in sorted(counts.items()))
     return f"cases generated from the registry: {sum(counts.values()):,} ({parts})"
 

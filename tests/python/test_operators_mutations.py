@@ -112,6 +112,19 @@ def test_many_products_of_nothing_take_no_time():
     assert npx.fully_connected(long, long).shape == (0, 0)
     assert np.take_along_axis(np.zeros((1 << 58, 0)), np.zeros((1 << 58, 0), dtype="int64"), axis=1).shape == (1 << 58, 0)
     assert npx.multibox_prior(np.zeros((1, 3, 1 << 58, 0))).shape == (1, 0, 4)
+    x = np.zeros((0, 3))
+    x.attach_grad()
+    for mode in ("constant", "edge", "wrap"):
+        with autograd.record():
+            y = npx.pad_axes(x, before=(0, 1 << 58), after=(0, 0), mode=mode)
+        y.backward()
+        assert y.shape == (0, (1 << 58) + 3) and x.grad.shape == (0, 3)
+    z = np.zeros((1 << 58, 0))
+    z.attach_grad()
+    with autograd.record():
+        y = npx.pad_axes(z, before=(1, 0), after=(0, 0))
+    y.backward()
+    assert z.grad.shape == z.shape
 
 
 def test_transposed_convolution_of_nothing_has_gradients():
@@ -132,3 +145,24 @@ def test_strides_longer_than_the_data_take_no_time():
         y = npx.convolution(x, np.ones((1, 1, 2)), kernel=(2,), stride=((1 << 31) - 1,), num_filter=1, no_bias=True)
     y.backward()
     assert y.tolist() == [[[2]]] and x.grad.tolist() == [[[1, 1, 0, 0, 0]]]
+
+
+def test_steps_and_offsets_as_long_as_integers_go():
+    """MXNet's older operators for parts: their sums must not overflow."""
+    def parts(name, arrays, **attrs):
+        return [y.tolist() for y in reg._core.call_operator(name, arrays, attrs)]
+
+    x, most = np.arange(5), (1 << 63) - 1
+    assert parts("slice", [x], begin=(1,), end=(5,), step=(most,)) == [[1]]
+    assert parts("slice", [x], begin=(3,), end=(None,), step=(-most,)) == [[3]]
+    assert parts("slice", [x], begin=(4,), end=(-most,), step=(-2,)) == [[4, 2, 0]]
+    assert parts("slice", [x], begin=(3,), end=(1,), step=(most,)) == [[]]
+    assert parts("slice", [x], begin=(-most,), end=(most,), step=(2,)) == [[0, 2, 4]]
+    picture = np.zeros((1, 1, 4, 5))
+    for attrs in ({"h_w": (-1 - most, 2), "center_crop": True}, {"h_w": (2, most)}, {"h_w": (2, 2), "offset": (most, 0)}):
+        with pytest.raises(ValueError, match="^crop_picture: Crop: .* not lie within"):
+            parts("crop_picture", [picture], **attrs)
+    with pytest.raises(ValueError, match="split_v2: the indices .* must rise"):
+        parts("split_v2", [x], axis=0, indices=(0, -most, most))
+    with pytest.raises(ValueError, match="does not fit 64 bits"):
+        parts("up_sampling", [np.zeros((1, 0, 1, 1 << 40))], scale=1 << 30, sample_type="nearest")

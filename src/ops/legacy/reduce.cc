@@ -313,8 +313,9 @@ TW_OP(up_sampling) = whole({
         TW_CHECK(x->rank() == 4 && x->dims[2] > 0 && x->dims[3] > 0, value,
                  "UpSampling: data must have shape (batch, channels, height, width); got ", x->shape());
         int64_t height = checked_mul(in[0]->dims[2], a.scale), by = height / x->dims[2];
-        TW_CHECK(by >= 1 && by * x->dims[2] == height && by * x->dims[3] == in[0]->dims[3] * a.scale, value,
-                 "UpSampling: an array of shape ", x->shape(), " does not fit into ", height, " rows");
+        TW_CHECK(
+            by >= 1 && by * x->dims[2] == height && checked_mul(by, x->dims[3]) == checked_mul(in[0]->dims[3], a.scale),
+            value, "UpSampling: an array of shape ", x->shape(), " does not fit into ", height, " rows");
         parts.push_back(enlarged(x, by));
       }
       if (parts.size() == 1) return {parts[0]};
@@ -350,9 +351,10 @@ TW_OP(crop_picture) = whole({
       Val y = in[0];
       for (int i = 0; i < 2; ++i) {
         int64_t n = in[0]->dims[2 + i], size = in.size() == 2 ? in[1]->dims[2 + i] : a.h_w[i];
+        TW_CHECK(size >= 0 && size <= n, value, "Crop: a size of ", size, " does not lie within ", n);
         int64_t begin = a.center_crop ? (n - size) / 2 : a.offset[i];
-        TW_CHECK(size >= 0 && size <= n && begin >= 0 && begin <= n - size, value, "Crop: ", size, " from ", begin,
-                 " on does not lie within ", n);
+        TW_CHECK(begin >= 0 && begin <= n - size, value, "Crop: ", size, " from ", begin, " on does not lie within ",
+                 n);
         y = part(y, 2 + i, begin, size);
       }
       return {y};

@@ -208,10 +208,11 @@ static void narrow(BasicIndexAttrs& to, int axis, int64_t n, Maybe<int64_t> begi
     return std::clamp(at, low, high);
   };
   int64_t first = inside(begin, step > 0 ? low : high), last = inside(end, step > 0 ? high : low);
-  int64_t size = step > 0 ? (last - first + step - 1) / step : (first - last - step - 1) / -step;
+  int64_t distance = step > 0 ? last - first : first - last;  // that steps of any size may cross
+  int64_t size = distance > 0 ? (distance - 1) / (step > 0 ? step : -step) + 1 : 0;
   to.start[axis] = size > 0 ? first : 0;
   to.step[axis] = step;
-  to.size[axis] = std::max<int64_t>(size, 0);
+  to.size[axis] = size;
 }
 
 TW_OP(slice_axis) = whole({
@@ -367,9 +368,9 @@ TW_OP(split_v2) = whole({
       };
       Vals parts;
       for (int64_t k = 0; k < count; ++k) {
+        TW_CHECK(begin(k) >= 0 && begin(k) <= begin(k + 1) && begin(k + 1) <= n, value, "split_v2: the indices ",
+                 a.indices.span(), " must rise, and lie within ", n);
         int64_t size = begin(k + 1) - begin(k);
-        TW_CHECK(begin(k) >= 0 && size >= 0 && begin(k + 1) <= n, value, "split_v2: the indices ", a.indices.span(),
-                 " must rise, and lie within ", n);
         TW_CHECK(!a.squeeze_axis || size == 1, value, "split_v2: squeeze_axis needs parts of size 1; one has ", size);
         parts.push_back(part(in[0], axis, begin(k), a.squeeze_axis ? -1 : size));
       }

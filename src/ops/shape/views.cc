@@ -146,6 +146,7 @@ TW_OP(reshape) = whole({
     .strided = true,
     .view = view_rule<ReshapeAttrs>([](auto& a, const Layout& x) { return reshaped(x, a.newshape); }),
     .grad = grad_rule<ReshapeAttrs>([](auto&, const Grad& g) -> Vals { return {reshape_like(g.dy(), g.x(0))}; }),
+    .in_order = true,
     .samples = {{{.in = {{{2, 6}}}, .attrs = "newshape=(3, -1)"}, {.in = {{{2, 3, 4}}}, .attrs = "newshape=(24,)"}}},
 });
 
