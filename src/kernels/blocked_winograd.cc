@@ -30,31 +30,6 @@ struct Job {
   bool stream;
 };
 
-/// Tiles [begin, begin + count) of the batch, row by row.
-void place_tiles(const Job& job, int64_t begin, int64_t count, InputTile* in, OutputTile* out) {
-  const BlockedShape& s = job.s;
-  const int64_t per_image = job.plan.tile_rows * job.plan.tile_columns;
-  int64_t image = begin / per_image;
-  int64_t at[2] = {begin % per_image / job.plan.tile_columns, begin % job.plan.tile_columns};
-  for (int64_t t = 0; t < count; ++t) {
-    int64_t from[2], to[2];
-    for (int axis = 0; axis < 2; ++axis) {
-      to[axis] = at[axis] * job.f.m[axis];
-      from[axis] = to[axis] - s.pad[axis];
-      in[t].first[axis] = static_cast<int32_t>(std::clamp<int64_t>(-from[axis], 0, job.f.n(axis)));
-      in[t].last[axis] = static_cast<int32_t>(std::clamp<int64_t>(s.in[axis] - from[axis], 0, job.f.n(axis)));
-      out[t].count[axis] = static_cast<int32_t>(std::min(job.f.m[axis], s.out[axis] - to[axis]));
-    }
-    in[t].offset = ((image * s.in[0] + from[0]) * s.in[1] + from[1]) * kChannelBlock;
-    out[t].offset = ((image * s.out[0] + to[0]) * s.out[1] + to[1]) * kChannelBlock;
-    if (++at[1] < job.plan.tile_columns) continue;
-    at[1] = 0;
-    if (++at[0] < job.plan.tile_rows) continue;
-    at[0] = 0;
-    ++image;
-  }
-}
-
 /// Tiles of a task after step 1.
 struct Transformed {
   int64_t count;
@@ -101,7 +76,7 @@ void run_task(const Job& job, int64_t group, int64_t part, int64_t tile_block) {
   ScratchFrame frame;
   InputTile* in = frame.take<InputTile>(count);
   OutputTile* out = frame.take<OutputTile>(count);
-  place_tiles(job, first, count, in, out);
+  place_tiles(s, job.f, first, count, in, out);
   int64_t* offsets = frame.take<int64_t>(p.in_blocks);
   for (int64_t c = 0; c < p.in_blocks; ++c) offsets[c] = c * count * kChannelBlock;
 
@@ -142,6 +117,30 @@ void run_task(const Job& job, int64_t group, int64_t part, int64_t tile_block) {
 }
 
 }  // namespace
+
+void place_tiles(const BlockedShape& s, const FormSizes& f, int64_t begin, int64_t count, InputTile* in,
+                 OutputTile* out) {
+  const int64_t rows = (s.out[0] + f.m[0] - 1) / f.m[0], columns = (s.out[1] + f.m[1] - 1) / f.m[1];
+  int64_t image = begin / (rows * columns);
+  int64_t at[2] = {begin / columns % rows, begin % columns};
+  for (int64_t t = 0; t < count; ++t) {
+    int64_t from[2], to[2];
+    for (int axis = 0; axis < 2; ++axis) {
+      to[axis] = at[axis] * f.m[axis];
+      from[axis] = to[axis] - s.pad[axis];
+      in[t].first[axis] = static_cast<int32_t>(std::clamp<int64_t>(-from[axis], 0, f.n(axis)));
+      in[t].last[axis] = static_cast<int32_t>(std::clamp<int64_t>(s.in[axis] - from[axis], 0, f.n(axis)));
+      out[t].count[axis] = static_cast<int32_t>(std::min(f.m[axis], s.out[axis] - to[axis]));
+    }
+    in[t].offset = ((image * s.in[0] + from[0]) * s.in[1] + from[1]) * kChannelBlock;
+    out[t].offset = ((image * s.out[0] + to[0]) * s.out[1] + to[1]) * kChannelBlock;
+    if (++at[1] < columns) continue;
+    at[1] = 0;
+    if (++at[0] < rows) continue;
+    at[0] = 0;
+    ++image;
+  }
+}
 
 void run(const BlockedShape& s, FormId form, const float* x, const float* packed, const BlockedEpilogue& e, float* y) {
   BlockedMachine machine = blocked_machine();

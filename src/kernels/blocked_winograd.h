@@ -75,9 +75,21 @@ struct Plan {
 /// The cheapest plan. It says nothing about the order of any sum, so it may depend on the number of threads.
 Plan make_plan(const BlockedShape& s, FormId form, const BlockedMachine& m);
 
+/// Places tiles [begin, begin + count) of the batch, row by row.
+void place_tiles(const BlockedShape& s, const FormSizes& f, int64_t begin, int64_t count, InputTile* in,
+                 OutputTile* out);
+
 const char* refuses(const BlockedShape& s, FormId form);
 int64_t packed_size(const BlockedShape& s, FormId form);
 void pack(const BlockedShape& s, FormId form, const float* w, float* packed);
 void run(const BlockedShape& s, FormId form, const float* x, const float* packed, const BlockedEpilogue& e, float* y);
+
+/// The gradient of the weights of a 3x3 convolution, dw[out_channels][in_channels][3][3], from x and dy, both blocked,
+/// by F(3x3, 4x4): a tile of dy takes the part of the weights. It takes one group, without stride and dilation.
+void weight_gradient(const BlockedShape& s, const float* x, const float* dy, float* dw);
+/// The same for x and dy of [batch][channels][height][width], which are converted a few pictures at a time.
+void weight_gradient_of_plain(const BlockedShape& s, const float* x, const float* dy, float* dw);
+/// Whether it can, and is faster than the direct sum.
+bool weight_gradient_suits(const BlockedShape& s);
 
 }  // namespace twibil::kernels::winograd

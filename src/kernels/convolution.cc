@@ -3,9 +3,11 @@
 #include "kernels/convolution.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "base/checked.h"
 #include "base/parallel.h"
+#include "kernels/blocked_winograd.h"
 #include "kernels/convolution_gather.h"
 #include "kernels/convolution_weights.h"
 #include "kernels/scratch.h"
@@ -91,7 +93,22 @@ GatherConvolution<T> forward_gather(const ConvolutionShape& s, const T* x, const
   return g;
 }
 
+/// Two of the three axes, if the other one has a single element.
+std::optional<BlockedShape> in_two_dimensions(const ConvolutionShape& s) {
+  if (s.in[0] != 1 || s.out[0] != 1 || s.kernel[0] != 1 || s.pad[0] != 0) return {};
+  BlockedShape b{.batch = s.batch, .in_channels = s.in_channels, .out_channels = s.out_channels, .groups = s.groups};
+  for (int axis = 0; axis < 2; ++axis) {
+    b.in[axis] = s.in[axis + 1], b.out[axis] = s.out[axis + 1], b.kernel[axis] = s.kernel[axis + 1];
+    b.stride[axis] = s.stride[axis + 1], b.dilation[axis] = s.dilation[axis + 1], b.pad[axis] = s.pad[axis + 1];
+  }
+  return b;
+}
+
 template <class T> void weight_gradient(const ConvolutionShape& s, const T* x, const T* dy, T* dw) {
+  if constexpr (std::is_same_v<T, float>) {
+    const auto b = s.algorithm == ConvolutionAlgorithm::automatic ? in_two_dimensions(s) : std::nullopt;
+    if (b && winograd::weight_gradient_suits(*b)) return winograd::weight_gradient_of_plain(*b, x, dy, dw);
+  }
   if (s.in_channels == s.groups && s.out_channels / s.groups <= kDepthwiseRows) {
     depthwise_weight_gradient<T>(forward_gather<T>(s, x, nullptr, nullptr, nullptr), dy, dw);
   } else {

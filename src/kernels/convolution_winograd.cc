@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Winograd's F(4x4, 3x3): a tile of 4 x 4 outputs needs 36 products per pair of channels instead of 144.
 //   y = A^T [ (G w G^T) * (B^T d B) ] A   with B^T d B over 6 x 6 inputs d, and * element by element
-// Points 0, +-2/3, +-3/2 and infinity: an error of two to three times the direct sum's, where the usual +-1, +-2 give
-// five to seven, and pairs of opposite sign that share most of the transforms.
+// The transforms are those of winograd_transform.h. Points 0, +-2/3, +-3/2 and infinity: an error of two to three times
+// the direct sum's, where the usual +-1, +-2 give five to seven.
 //
 // A band of tile rows takes four steps, all in the L2 cache:
 //   1. inputs go with their padding into a strip of 6 x 6 planes: plane (i, j) holds element (i, j) of every tile, so
@@ -27,10 +27,11 @@
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 #include "hwy/cache_control.h"
+#include "kernels/winograd_transform.h"
 
 #ifndef TWIBIL_KERNELS_WINOGRAD_PLAN
 #define TWIBIL_KERNELS_WINOGRAD_PLAN
-namespace twibil::kernels::winograd {
+namespace twibil::kernels::winograd_bands {
 
 constexpr int64_t kOut = 4, kIn = 6, kPoints = 36;  // of a tile
 constexpr int64_t kPlaneGap = 16;                   // keeps the 36 planes out of each other's cache sets
@@ -116,58 +117,21 @@ inline std::optional<Plan> make_plan(const GatherConvolution<float>& g) {
   return p;
 }
 
-}  // namespace twibil::kernels::winograd
+}  // namespace twibil::kernels::winograd_bands
 #endif
 
 HWY_BEFORE_NAMESPACE();
 namespace twibil::kernels::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
-using namespace winograd;
+using namespace winograd_bands;
 
 using Tag = hn::ScalableTag<float>;
 using Vector = hn::Vec<Tag>;
 constexpr int64_t kLanes = static_cast<int64_t>(hn::MaxLanes(Tag()));
 
-constexpr float kA = 2.0f / 3, kB = 3.0f / 2;  // the points; their product is 1
-constexpr float kA2 = kA * kA, kB2 = kB * kB, kSum = kA2 + kB2;
+using Form43 = winograd::Form<4, 3>;
 
 HWY_INLINE Vector constant(float x) { return hn::Set(Tag(), x); }
-
-/// B^T d: rows are the coefficients of the product of (x - point) over the other points.
-HWY_INLINE void transform_input(const Vector (&d)[6], Vector (&v)[6]) {
-  const Vector even_a = hn::NegMulAdd(constant(kB2), d[2], d[4]), even_b = hn::NegMulAdd(constant(kA2), d[2], d[4]);
-  const Vector odd_a = hn::NegMulAdd(constant(kB), d[1], hn::Mul(constant(kA), d[3]));
-  const Vector odd_b = hn::NegMulAdd(constant(kA), d[1], hn::Mul(constant(kB), d[3]));
-  v[0] = hn::NegMulAdd(constant(kSum), d[2], hn::Add(d[0], d[4]));
-  v[1] = hn::Add(even_a, odd_a);
-  v[2] = hn::Sub(even_a, odd_a);
-  v[3] = hn::Add(even_b, odd_b);
-  v[4] = hn::Sub(even_b, odd_b);
-  v[5] = hn::NegMulAdd(constant(kSum), d[3], hn::Add(d[1], d[5]));
-}
-
-/// G w: powers of the point over the product of its distances to the others.
-HWY_INLINE void transform_weight(const Vector (&w)[3], Vector (&u)[6]) {
-  constexpr float kScaleA = 1 / (2 * kA2 * (kA2 - kB2)), kScaleB = 1 / (2 * kB2 * (kB2 - kA2));
-  const Vector even_a = hn::MulAdd(constant(kA2), w[2], w[0]), odd_a = hn::Mul(constant(kA), w[1]);
-  const Vector even_b = hn::MulAdd(constant(kB2), w[2], w[0]), odd_b = hn::Mul(constant(kB), w[1]);
-  u[0] = w[0];
-  u[1] = hn::Mul(constant(kScaleA), hn::Add(even_a, odd_a));
-  u[2] = hn::Mul(constant(kScaleA), hn::Sub(even_a, odd_a));
-  u[3] = hn::Mul(constant(kScaleB), hn::Add(even_b, odd_b));
-  u[4] = hn::Mul(constant(kScaleB), hn::Sub(even_b, odd_b));
-  u[5] = w[2];
-}
-
-/// A^T m: the polynomial's values at the points become the four outputs.
-HWY_INLINE void transform_output(const Vector (&m)[6], Vector (&y)[4]) {
-  const Vector even_a = hn::Add(m[1], m[2]), odd_a = hn::Sub(m[1], m[2]);
-  const Vector even_b = hn::Add(m[3], m[4]), odd_b = hn::Sub(m[3], m[4]);
-  y[0] = hn::Add(m[0], hn::Add(even_a, even_b));
-  y[1] = hn::MulAdd(constant(kA), odd_a, hn::Mul(constant(kB), odd_b));
-  y[2] = hn::MulAdd(constant(kA2), even_a, hn::Mul(constant(kB2), even_b));
-  y[3] = hn::Add(m[5], hn::MulAdd(constant(kA2 * kA), odd_a, hn::Mul(constant(kB2 * kB), odd_b)));
-}
 
 /// Weights of rows [begin, end) as U[36][channel / 16][row][16], the layout of a tile's A.
 void transform_weights(const Plan& p, int64_t group, int64_t begin, int64_t end, float* u, int64_t u_plane) {
@@ -187,12 +151,12 @@ void transform_weights(const Plan& p, int64_t group, int64_t begin, int64_t end,
         for (int j = 0; j < 3; ++j) {
           const Vector in[3] = {hn::Load(d, w[j] + lane), hn::Load(d, w[3 + j] + lane), hn::Load(d, w[6 + j] + lane)};
           Vector out[6];
-          transform_weight(in, out);
+          winograd_vectors::transform_weight<Form43>(in, out);
           for (int i = 0; i < 6; ++i) columns[i][j] = out[i];
         }
         for (int i = 0; i < 6; ++i) {
           Vector out[6];
-          transform_weight(columns[i], out);
+          winograd_vectors::transform_weight<Form43>(columns[i], out);
           for (int j = 0; j < 6; ++j) hn::StoreU(out[j], d, to + (6 * i + j) * u_plane + lane);
         }
       }
@@ -260,14 +224,14 @@ void transform_tiles(const Plan& p, const float* strip, float* v) {
       Vector in[6], out[6];
 #pragma GCC unroll 6
       for (int64_t i = 0; i < kIn; ++i) in[i] = hn::LoadU(d, strip + (kIn * i + j) * p.plane + n);
-      transform_input(in, out);
+      winograd_vectors::transform_input<Form43>(in, out);
 #pragma GCC unroll 6
       for (int i = 0; i < 6; ++i) columns[i][j] = out[i];
     }
 #pragma GCC unroll 6
     for (int64_t i = 0; i < kIn; ++i) {
       Vector out[6];
-      transform_input(columns[i], out);
+      winograd_vectors::transform_input<Form43>(columns[i], out);
 #pragma GCC unroll 6
       for (int64_t j = 0; j < kIn; ++j) hn::StoreU(out[j], d, v + (kIn * i + j) * p.v_plane + n);
     }
@@ -313,7 +277,7 @@ void transform_back(const Plan& p, const Band& band, const float* m, int64_t m_p
       Vector in[6], out[4];
 #pragma GCC unroll 6
       for (int64_t i = 0; i < kIn; ++i) in[i] = hn::LoadU(d, m + (kIn * i + j) * m_plane + n);
-      transform_output(in, out);
+      winograd_vectors::transform_output<Form43>(in, out);
 #pragma GCC unroll 4
       for (int i = 0; i < 4; ++i) columns[i][j] = out[i];
     }
@@ -321,7 +285,7 @@ void transform_back(const Plan& p, const Band& band, const float* m, int64_t m_p
 #pragma GCC unroll 4
     for (int i = 0; i < 4; ++i) {
       Vector out[4];
-      transform_output(columns[i], out);
+      winograd_vectors::transform_output<Form43>(columns[i], out);
       hn::StoreInterleaved4(hn::Add(out[0], bias), hn::Add(out[1], bias), hn::Add(out[2], bias), hn::Add(out[3], bias),
                             d, rows + i * kOut * kLanes);
     }
@@ -398,27 +362,27 @@ namespace twibil::kernels {
 HWY_EXPORT(transform_weights);
 HWY_EXPORT(winograd_band);
 
-bool winograd_suits(const GatherConvolution<float>& g) { return winograd::make_plan(g).has_value(); }
+bool winograd_suits(const GatherConvolution<float>& g) { return winograd_bands::make_plan(g).has_value(); }
 
 bool winograd_convolution(const GatherConvolution<float>& g) {
-  const std::optional<winograd::Plan> plan = winograd::make_plan(g);
+  const std::optional<winograd_bands::Plan> plan = winograd_bands::make_plan(g);
   if (!plan) return false;
-  const winograd::Plan& p = *plan;
+  const winograd_bands::Plan& p = *plan;
   const auto transform = TW_DISPATCH(transform_weights);
   const auto run = TW_DISPATCH(winograd_band);
-  const int64_t depth = winograd::ceil_div(g.channels, kGemmDepth) * kGemmDepth;
-  const int64_t u_plane = checked_mul(depth, g.rows) + winograd::kPlaneGap;
-  const int64_t group_size = checked_mul(winograd::kPoints, u_plane);
+  const int64_t depth = winograd_bands::ceil_div(g.channels, kGemmDepth) * kGemmDepth;
+  const int64_t u_plane = checked_mul(depth, g.rows) + winograd_bands::kPlaneGap;
+  const int64_t group_size = checked_mul(winograd_bands::kPoints, u_plane);
   ScratchFrame frame;
   float* u = frame.take<float>(checked_mul(group_size, g.groups) + kGemmMaxRows * kGemmDepth);
   for (int64_t group = 0; group < g.groups; ++group) {
     parallel_for(g.rows, std::max<int64_t>(1, 4096 / g.channels),
                  [&](int64_t begin, int64_t end) { transform(p, group, begin, end, u + group * group_size, u_plane); });
   }
-  const int64_t row_bands = winograd::ceil_div(p.tile_rows, p.band_rows);
+  const int64_t row_bands = winograd_bands::ceil_div(p.tile_rows, p.band_rows);
   parallel_for(p.bands() * g.groups, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      winograd::Band band;
+      winograd_bands::Band band;
       band.row = i % row_bands * p.band_rows;
       band.rows = std::min(p.band_rows, p.tile_rows - band.row);
       band.group = i / row_bands % g.groups;

@@ -101,7 +101,7 @@ template <int M, int R> struct Form {
     else if constexpr (n == 4) return std::array{Q(1)};
     else if constexpr (n == 5) return std::array{Q(1, 2), Q(3, 2)};
     else if constexpr (n == 6) return std::array{Q(2, 3), Q(3, 2)};
-    else if constexpr (n == 8) return std::array{Q(1, 2), Q(1), Q(7, 3)};
+    else if constexpr (n == 8) return std::array{Q(1, 2), Q(1), Q(2)};
     else if constexpr (n == 9) return std::array{Q(1, 4), Q(2, 3), Q(1), Q(2)};
   }
   static constexpr Matrices<M, R> matrices = cook_toom<M, R>(with_opposites<pairs().size(), n>(pairs()));

@@ -2,8 +2,8 @@
 // The transforms of winograd_matrices.h as straight-line vector code: include after "hwy/foreach_target.h", call
 // transform_input<Form>(d, v) on n vectors.
 //
-// A pair of opposite points p, -p has rows of B^T that agree in the powers of one parity and differ in sign in the
-// other: both come from one sum and one difference. In A^T it has columns of that kind. For F(4, 3) that makes 12
+// A pair of opposite points p, -p has rows of B^T and G that agree in the powers of one parity and differ in sign in
+// the other: both come from one sum and one difference. In A^T it has columns of that kind. For F(4, 3) that makes 12
 // operations each way.
 #include "hwy/highway.h"
 #include "kernels/winograd_matrices.h"
@@ -57,33 +57,36 @@ template <class Get> HWY_INLINE Vector linear(const Vector* x) {
   return linear<Get>(x, std::make_index_sequence<Get::value().size()>());
 }
 
-// ---- B^T d ----------------------------------------------------------------------------------------------------------
+// ---- B^T d and G w --------------------------------------------------------------------------------------------------
 
-template <class F, size_t I> struct InputRow {
-  static constexpr auto value() { return F::matrices.input[I]; }
+template <class F> struct InputMatrix { static constexpr const auto& rows = F::matrices.input; };
+template <class F> struct WeightMatrix { static constexpr const auto& rows = F::matrices.weight; };
+
+template <class Matrix, size_t I> struct Row {
+  static constexpr auto value() { return Matrix::rows[I]; }
 };
 /// What rows I and I + 1 have in common, or where they differ in sign, divided by its last coefficient.
-template <class F, size_t I, bool kCommon> struct InputPart {
-  static constexpr bool in(size_t j) { return (F::matrices.input[I][j] == F::matrices.input[I + 1][j]) == kCommon; }
+template <class Matrix, size_t I, bool kCommon> struct RowPart {
+  static constexpr bool in(size_t j) { return (Matrix::rows[I][j] == Matrix::rows[I + 1][j]) == kCommon; }
   static constexpr Rational scale() {
     Rational last = 1;
-    for (size_t j = 0; j < F::n; ++j) {
-      if (!kCommon && in(j)) last = F::matrices.input[I][j];
+    for (size_t j = 0; j < Matrix::rows[I].size(); ++j) {
+      if (!kCommon && in(j)) last = Matrix::rows[I][j];
     }
     return last;
   }
   static constexpr auto value() {
-    auto c = F::matrices.input[I];
-    for (size_t j = 0; j < F::n; ++j) c[j] = in(j) ? c[j] / scale() : Rational(0);
+    auto c = Matrix::rows[I];
+    for (size_t j = 0; j < c.size(); ++j) c[j] = in(j) ? c[j] / scale() : Rational(0);
     return c;
   }
 };
 
-template <class F, size_t I> HWY_INLINE void input_rows(const Vector* d, Vector* v) {
+template <class F, class Matrix, size_t I> HWY_INLINE void transform_rows(const Vector* x, Vector* v) {
   if constexpr (I < F::n) {
     if constexpr (I >= F::kFirstPair && I + 1 < F::n && F::n > 1) {
-      constexpr Rational scale = InputPart<F, I, false>::scale();
-      const Vector common = linear<InputPart<F, I, true>>(d), other = linear<InputPart<F, I, false>>(d);
+      constexpr Rational scale = RowPart<Matrix, I, false>::scale();
+      const Vector common = linear<RowPart<Matrix, I, true>>(x), other = linear<RowPart<Matrix, I, false>>(x);
       if constexpr (scale == Rational(1)) {
         v[I] = hn::Add(common, other);
         v[I + 1] = hn::Sub(common, other);
@@ -92,16 +95,22 @@ template <class F, size_t I> HWY_INLINE void input_rows(const Vector* d, Vector*
         v[I] = hn::MulAdd(factor, other, common);
         v[I + 1] = hn::NegMulAdd(factor, other, common);
       }
-      input_rows<F, I + 2>(d, v);
+      transform_rows<F, Matrix, I + 2>(x, v);
     } else {
-      v[I] = linear<InputRow<F, I>>(d);
-      input_rows<F, I + 1>(d, v);
+      v[I] = linear<Row<Matrix, I>>(x);
+      transform_rows<F, Matrix, I + 1>(x, v);
     }
   }
 }
 
 /// v = B^T d, n vectors each.
-template <class F> HWY_INLINE void transform_input(const Vector* d, Vector* v) { input_rows<F, 0>(d, v); }
+template <class F> HWY_INLINE void transform_input(const Vector* d, Vector* v) {
+  transform_rows<F, InputMatrix<F>, 0>(d, v);
+}
+/// u = G w, from r vectors to n.
+template <class F> HWY_INLINE void transform_weight(const Vector* w, Vector* u) {
+  transform_rows<F, WeightMatrix<F>, 0>(w, u);
+}
 
 // ---- A^T m ----------------------------------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "kernels/blocked_choice.h"
+#include "kernels/blocked_convert.h"
 #include "kernels/kernel_fixture.h"
 
 namespace twibil::kernels::winograd {
@@ -138,6 +139,55 @@ TEST_P(BlockedWinograd, HasTheSameBitsHoweverItIsCutUp) {
     run(s, FormId::k4x4_3x3, d.x.data(), d.packed.data(), {}, y.data());
     if (first.empty()) first = y;
     EXPECT_EQ(std::memcmp(y.data(), first.data(), y.size() * sizeof(float)), 0) << threads << " threads";
+  }
+}
+
+/// Element (o, c, tap) of dw in double, from blocked arrays.
+double exact_gradient(const BlockedShape& s, const std::vector<float>& x, const std::vector<float>& dy, int64_t o,
+                      int64_t c, int64_t tap) {
+  double sum = 0;
+  for (int64_t n = 0; n < s.batch; ++n) {
+    for (int64_t row = 0; row < s.out[0]; ++row) {
+      for (int64_t column = 0; column < s.out[1]; ++column) {
+        const int64_t i = row + tap / 3 - s.pad[0], j = column + tap % 3 - s.pad[1];
+        if (i < 0 || i >= s.in[0] || j < 0 || j >= s.in[1]) continue;
+        const int64_t from = (((c / 16 * s.batch + n) * s.in[0] + i) * s.in[1] + j) * 16 + c % 16;
+        const int64_t to = (((o / 16 * s.batch + n) * s.out[0] + row) * s.out[1] + column) * 16 + o % 16;
+        sum += static_cast<double>(x[static_cast<size_t>(from)]) * static_cast<double>(dy[static_cast<size_t>(to)]);
+      }
+    }
+  }
+  return sum;
+}
+
+TEST_P(BlockedWinograd, GradientsOfWeightsAgreeWithDouble) {
+  BlockedShape narrow = same_shape(FormId::k4x4_3x3, 2, 20, 35, 9, 6);
+  narrow.pad[0] = 0, narrow.out[0] = 7;
+  // The second has several blocks of tiles, the third several parts of the batch.
+  for (const BlockedShape& s :
+       {narrow, same_shape(FormId::k4x4_3x3, 2, 48, 32, 45, 50), same_shape(FormId::k4x4_3x3, 5, 32, 16, 130, 130)}) {
+    const int64_t in = s.in[0] * s.in[1], out = s.out[0] * s.out[1];
+    const auto plain_x = random_values<float>(s.batch * s.in_channels * in, 1);
+    const auto plain_dy = random_values<float>(s.batch * s.out_channels * out, 2);
+    std::vector<float> x(static_cast<size_t>(channel_blocks(s.in_channels) * 16 * s.batch * in));
+    std::vector<float> dy(static_cast<size_t>(channel_blocks(s.out_channels) * 16 * s.batch * out));
+    to_blocked(s.batch, s.in_channels, in, plain_x.data(), x.data());
+    to_blocked(s.batch, s.out_channels, out, plain_dy.data(), dy.data());
+    std::vector<float> dw(static_cast<size_t>(s.out_channels * s.in_channels * 9)), plain(dw.size()), again(dw.size());
+    set_num_threads(1);
+    weight_gradient(s, x.data(), dy.data(), dw.data());
+    weight_gradient_of_plain(s, plain_x.data(), plain_dy.data(), plain.data());
+    set_num_threads(3);
+    weight_gradient_of_plain(s, plain_x.data(), plain_dy.data(), again.data());
+    EXPECT_EQ(std::memcmp(plain.data(), again.data(), plain.size() * sizeof(float)), 0);
+    double squares = 0, all = 0;
+    for (size_t i = 0; i < dw.size(); i += dw.size() / 200 + 1) {
+      const auto at = static_cast<int64_t>(i);
+      const double sum = exact_gradient(s, x, dy, at / 9 / s.in_channels, at / 9 % s.in_channels, at % 9);
+      squares += std::pow(static_cast<double>(dw[i]) - sum, 2) + std::pow(static_cast<double>(plain[i]) - sum, 2);
+      all += 2 * sum * sum;
+    }
+    EXPECT_LE(std::sqrt(squares / all), 1.5e-6);
   }
 }
 
