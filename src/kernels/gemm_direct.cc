@@ -75,8 +75,7 @@ template <class T, int MR, int NV, bool kPart> HWY_NOINLINE void tile(const Dire
   for (int m = 0; m < MR; ++m) {
 #pragma GCC unroll 4
     for (int v = 0; v < NV; ++v) {
-      // The sum comes second: x86 then keeps it when it is not a number.
-      const Vector<T> x = hn::Min(upper, hn::Max(lower, sum[m][v]));
+      const Vector<T> x = clamped(sum[m][v], lower, upper);
       T* at = c + m * g.c_step + v * kLanes<T>;
       if (kPart && v == NV - 1) store_n(x, at, part);
       else hn::StoreU(x, d, at);

@@ -132,15 +132,14 @@ template <class T> void finish(const DotProducts<T>& g, const T* sums, int64_t w
         if (g.column_bias) x = hn::Add(x, hn::LoadU(d, g.column_bias + n));
         if (g.row_bias) x = hn::Add(x, hn::Set(d, g.row_bias[m]));
         if (g.accumulate) x = hn::Add(x, hn::LoadU(d, y));
-        hn::StoreU(hn::Min(upper, hn::Max(lower, x)), d,
-                   y);  // the sum comes second: x86 then keeps what is not a number
+        hn::StoreU(clamped(x, lower, upper), d, y);
         continue;
       }
       for (int64_t j = skip; j < kQuad<T>; ++j) {
         part[j] = (g.column_bias ? g.column_bias[n + j] : T{}) + (g.row_bias ? g.row_bias[m] : T{});
         if (g.accumulate) part[j] += y[j * g.y_column];
       }
-      x = hn::Min(upper, hn::Max(lower, hn::Add(x, hn::Load(d, part))));
+      x = clamped(hn::Add(x, hn::Load(d, part)), lower, upper);
       hn::Store(x, d, part);
       for (int64_t j = skip; j < kQuad<T>; ++j) y[j * g.y_column] = part[j];
     }
