@@ -155,6 +155,8 @@ struct CompileSettings {
   std::vector<std::string> without = {};  // passes to leave out; "everything" for every one that may be
   std::vector<std::string> fixed = {};    // variables whose arrays seldom change, such as weights: work that depends on
                                           // them alone is done once, and again after a change
+  bool exact = false;                     // only algorithms that sum products as they stand: no Winograd
+  bool autotune = false;  // measures algorithms while compiling, and remembers what was best on this machine
 };
 Function compile(const Symbol& symbol, const CompileSettings& settings = {});
 Function compile(const std::vector<Symbol>& symbols, const CompileSettings& settings = {});

@@ -297,7 +297,26 @@ PyObject* compiled_keep(PyObject* o, PyObject* share) {
   });
 }
 
+/// rules(exact, autotune): which kernels may be chosen, and how.
+PyObject* compiled_rules(PyObject* o, PyObject* args) {
+  int exact, autotune;
+  if (!PyArg_ParseTuple(args, "pp", &exact, &autotune)) return nullptr;
+  return guarded([&] {
+    graph_of(o).set_rules(exact != 0, autotune != 0);
+    Py_RETURN_NONE;
+  });
+}
+/// fix(names): inputs that seldom change; what follows from them alone is computed once.
+PyObject* compiled_fix(PyObject* o, PyObject* names) {
+  return guarded([&] {
+    graph_of(o).set_fixed(strings(names));
+    Py_RETURN_NONE;
+  });
+}
+
 PyMethodDef compiled_methods[] = {
+    {"rules", compiled_rules, METH_VARARGS, "Whether only exact algorithms are taken, and whether they are measured."},
+    {"fix", compiled_fix, METH_O, "Names the inputs that seldom change."},
     {"keep", compiled_keep, METH_O, "Sets the share of values for gradients that may be kept, 0 to 1."},
     {"call", as_method(compiled_call), METH_FASTCALL, "Runs on arrays in the order of the inputs; a list of arrays."},
     {"interpret", as_method(compiled_interpret), METH_FASTCALL, "Runs one operator after the other, without a plan."},

@@ -226,7 +226,7 @@ PyObject* describe_compilation(CompiledGraph& g, PyObject* signature) {
   const Executable& e = *compiled->executable;
   const passes::MemoryPlan& plan = e.plan();
   Dict d;
-  List passes_list, buffers, steps, algorithms, donated;
+  List passes_list, buffers, steps, algorithms, verdicts, donated;
   for (const passes::PassReport& p : compiled->report.passes)
     passes_list.add(Py_BuildValue("(sdii)", p.name.c_str(), p.seconds, p.nodes_before, p.nodes_after));
   for (const passes::PlannedBuffer& b : plan.buffers)
@@ -235,6 +235,10 @@ PyObject* describe_compilation(CompiledGraph& g, PyObject* signature) {
   for (int i = 0; i < e.steps(); ++i) {
     steps.add(PyLong_FromLong(e.node_index_of_step(i)));
     algorithms.add(string(e.algorithm_of_step(i)));
+    List of_step;
+    for (const AlgorithmVerdict& v : e.verdicts_of_step(i))
+      of_step.add(Py_BuildValue("(ssdN)", v.name.c_str(), v.refusal.c_str(), v.seconds, PyBool_FromLong(v.measured)));
+    verdicts.add(of_step.leak());
   }
   for (int32_t a : plan.output_is_argument) donated.add(PyLong_FromLong(a));
   d.put("planned_bytes", plan.planned_bytes());
@@ -250,6 +254,7 @@ PyObject* describe_compilation(CompiledGraph& g, PyObject* signature) {
   d.put("buffers", buffers.leak());
   d.put("steps", steps.leak());
   d.put("algorithms", algorithms.leak());
+  d.put("verdicts", verdicts.leak());
   d.put("forward_steps", e.forward_steps());
   d.put("before", graph(compiled->report.first, nullptr));
   d.put("after", graph(e.graph(), &plan));

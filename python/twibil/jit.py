@@ -10,20 +10,21 @@ from typing import Any, Callable
 import numpy as onp
 
 from . import _core
-from .sym.compiled import kept_share
+from .sym.compiled import kernel_rules, kept_share
 from .trace import Program, trace, unhashable
 
 
 class JitFunction:
     """What `jit` returns. Called like the function it was made from."""
 
-    def __init__(self, function: Callable, donate=(), without=(), recompute=None):
+    def __init__(self, function: Callable, donate=(), without=(), recompute=None, exact=False, autotune=False):
         if not callable(function):
             raise TypeError(f"jit: a function is needed; got {type(function).__name__}")
         functools.update_wrapper(self, function)
         self._function = function
         self._donate, self._without = _names(donate, "donate"), _names(without, "without")
         self._keep = kept_share(recompute)
+        self._rules = kernel_rules("jit", exact, autotune)
         self._cache: dict[Any, Program] = {}
         self._lock = threading.RLock()
         self._last: Program | None = None
@@ -63,7 +64,7 @@ class JitFunction:
 
     def _trace(self, args, kwargs, arrays):
         return trace(self._function, args, kwargs, arrays, self._array_names(args, kwargs, arrays), self._without,
-                     self._donate, keep=self._keep)
+                     self._donate, keep=self._keep, rules=self._rules)
 
     def _array_names(self, args, kwargs, arrays) -> list:
         """Each array is called after its argument; those inside a nested argument by it and a number."""
@@ -145,7 +146,8 @@ def _names(value, what: str) -> tuple:
     return names
 
 
-def jit(function: Callable | None = None, *, donate=(), without=(), recompute=None):
+def jit(function: Callable | None = None, *, donate=(), without=(), recompute=None, exact=False,
+        autotune=False):
     """Compiles `function`, as `@jit`, `@jit(donate=...)` or `jit(function)`.
 
     At the first call for each kind of arguments (structure, shapes and dtypes of arrays, values of everything else,
@@ -157,10 +159,12 @@ def jit(function: Callable | None = None, *, donate=(), without=(), recompute=No
 
     donate: names of arguments whose memory the result may take; the caller must not use them afterwards.
     without: compiler passes to leave out.
-    recompute: the share of values for gradients that may be kept until they run; see `sym.compile`.
+    recompute: the share of values for gradients that may be kept until they run; exact, autotune: which algorithms may
+    be chosen, and how. See `sym.compile`.
 
     Raises RuntimeError where the function looks at elements (`if x.sum() > 0`, `float(x)`, `x.asnumpy()`) or calls an
     operator whose result's shape depends on them; TypeError for arguments that are not arrays and not hashable."""
     if function is None:
-        return functools.partial(jit, donate=donate, without=without, recompute=recompute)
-    return JitFunction(function, donate, without, recompute)
+        return functools.partial(jit, donate=donate, without=without, recompute=recompute, exact=exact,
+                                 autotune=autotune)
+    return JitFunction(function, donate, without, recompute, exact, autotune)

@@ -110,11 +110,12 @@ class Program:
 
 
 def trace(function: Callable, args: tuple, kwargs: dict, arrays: list, names: list, without=(), donate=(),
-          data_dependent=None, keep=1.0, arguments_too=False, outside_too=False) -> Program:
+          data_dependent=None, keep=1.0, rules=(False, False), arguments_too=False, outside_too=False) -> Program:
     """Calls `function` with traced arrays in place of `arrays`, those among `args` and `kwargs`. What it computes
     becomes a graph whose arguments are called `names`; arrays that it uses from elsewhere are read at each run.
 
-    keep: the share of values for gradients that may be kept until they run.
+    keep: the share of values for gradients that may be kept until they run. rules: whether only exact algorithms are
+    taken, and whether they are measured.
     data_dependent: the class of the error that says that a shape depends on elements, else RuntimeError.
     Results that are arguments or arrays of the outside come back as the same objects, unless arguments_too or outside_too
     make them (equal) results of the graph."""
@@ -127,6 +128,7 @@ def trace(function: Callable, args: tuple, kwargs: dict, arrays: list, names: li
         raise
     if program.compiled is not None:
         program.compiled.keep(keep)
+        program.compiled.rules(*rules)
     return program
 
 

@@ -193,6 +193,9 @@ Function compile(const Symbol& symbol, const CompileSettings& settings) {
   for (SymbolNode* n : reachable(symbol.outputs()))
     if (n->kind == SymbolNode::Kind::captured) inputs.push_back(owner[n]);
   options.donate.resize(inputs.size());
+  options.fixed.resize(inputs.size());
+  options.exact = settings.exact;
+  options.autotune = settings.autotune;
   return FunctionMaker::make(std::make_shared<CompiledGraph>(symbol.outputs(), std::vector<SymbolRef>(),
                                                              std::move(inputs), std::move(options)),
                              std::move(names));

@@ -102,6 +102,8 @@ Function Jit::State::trace(const Arrays& arguments) const {
     TW_CHECK(found != names.end(), value, "jit: donate must hold positions of arguments as text; got ", d);
     options.donate[static_cast<size_t>(found - names.begin())] = true;
   }
+  options.exact = settings.exact;
+  options.autotune = settings.autotune;
   return FunctionMaker::make(
       std::make_shared<CompiledGraph>(std::move(heads), t.effects(), std::move(inputs), std::move(options)),
       std::move(names));

@@ -29,6 +29,7 @@ constexpr Entry kTable[kSettingCount] = {
     {"TWIBIL_HOME", "~/.twibil", "directory for downloaded data and caches"},
     {"TWIBIL_FUSE_ROWS_BYTES", "1M",
      "bytes from which on a compiled graph runs operators together a few rows at a time"},
+    {"TWIBIL_EXACT", "0", "1: compiled graphs take only algorithms that sum products as they stand, no Winograd"},
 };
 
 const Entry& entry(Setting which) { return kTable[static_cast<int>(which)]; }

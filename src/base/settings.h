@@ -7,8 +7,8 @@
 
 namespace twibil {
 
-enum class Setting { num_threads, isa, engine, memory_limit, allocator, seed, home, fuse_rows_bytes };
-inline constexpr int kSettingCount = 8;
+enum class Setting { num_threads, isa, engine, memory_limit, allocator, seed, home, fuse_rows_bytes, exact };
+inline constexpr int kSettingCount = 9;
 
 /// The value found in the environment now; nullopt when the variable is unset or empty.
 std::optional<std::string> setting(Setting which);

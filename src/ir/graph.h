@@ -91,6 +91,8 @@ struct Graph {
   int forward_nodes = -1;   // nodes before this one belong to the forward part; -1: there is no other
   int random_keys = 0;      // keys that a run takes from the stream
   double keep = 1;          // the share of what the backward part reads that may be kept; the rest is computed again
+  bool exact = false;       // kernels that sum products as they stand, see passes/choose_layouts.h
+  bool autotune = false;    // algorithms are measured
   std::vector<HeadGradient> head_grads;
   int prologue_arguments = 0;  // the last ones of `arguments`: values that a graph of their own computes, see passes
 

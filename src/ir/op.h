@@ -5,6 +5,8 @@
 #include <array>
 #include <concepts>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "base/program.h"
 #include "ir/attr.h"
@@ -151,6 +153,56 @@ constexpr NeedsMask Y(int i) { return 1u << (16 + i); }
 inline constexpr NeedsMask kNeedsNothing = 0, X0 = X(0), X1 = X(1), X2 = X(2), Y0 = Y(0), Y1 = Y(1), Y2 = Y(2);
 inline constexpr NeedsMask kAllInputs = 0xffff;  // variadic operators
 
+// ---- channels in blocks: see passes/choose_layouts.h --------------------------------------------------------------
+/// A call of a graph for prediction, as it stands before layouts are chosen, and what the user wants of the kernels.
+struct BlockedQuery {
+  SigsIn in, out;
+  bool exact = false, autotune = false;
+};
+/// How an operator would compute its output 0 in blocks of channels.
+struct BlockedPlan {
+  bool possible = false;
+  NeedsMask inputs = 0;  // those that it reads in blocks
+  NeedsMask fixed = 0;   // those that must follow from parameters alone
+  double gain = 0;       // how much better it is, in bytes that could be moved meanwhile
+  bool reads(int i) const { return inputs == kAllInputs || (i < 16 && (inputs >> i & 1)); }
+};
+using BlockedPlanFunction = BlockedPlan (*)(const void* attrs, const BlockedQuery& q);
+using BlockedFunction = Val (*)(const void* attrs, const BlockedQuery& q, std::span<const Val> in);
+struct BlockedForm {
+  BlockedPlanFunction plan = nullptr;
+  BlockedFunction compute = nullptr;  // of a possible plan; the inputs come as it says, the result is in blocks
+};
+/// What an operator can do to its result before it writes it: add an array, then keep it between two numbers.
+struct Epilogue {
+  // Where another operator has it: which, its attributes from those of this one, and the inputs that it does not read.
+  const OpDef* as = nullptr;
+  NeedsMask (*convert)(const void* attrs, void* converted) = nullptr;
+  int8_t addend = -1;                         // the optional input that is added, in the result's shape
+  bool (*adds)(const void* attrs) = nullptr;  // whether it still can: nothing was clamped yet
+  void (*clamp)(void* attrs, double low, double high) = nullptr;
+};
+
+/// What is said of one of a kernel's algorithms for a call: why it does not take it, as a sentence, or what it costs.
+struct AlgorithmVerdict {
+  std::string name, refusal;
+  double seconds = 0;  // predicted or measured
+  bool measured = false;
+};
+using VerdictsFunction = std::vector<AlgorithmVerdict> (*)(const void* attrs, const Call& call);
+
+/// Of an operator that computes each pixel from the same pixel of input 0, by weights, and adds a bias: takes the bias
+/// out. It comes back in a shape that broadcasts over the result, or stays null. False: it is no such call.
+using SplitBiasFunction = bool (*)(void* attrs, std::span<Val> in, Val& bias);
+
+/// Of an operator each channel (axis 1) of whose result follows from input 0 and from its own part of the other inputs:
+/// how several calls on one input become one.
+struct Merge {
+  /// Adds the channels of another call behind those of this one. False, with nothing changed, where it cannot.
+  bool (*add)(void* attrs, std::span<Val> in, const void* other_attrs, std::span<const Val> other) = nullptr;
+  Val (*part)(const Val& y, int64_t begin, int64_t size) = nullptr;  // some channels of the result
+};
+
 /// How a pointwise operator's result type follows from its inputs.
 enum class Rule : uint8_t {
   same,       // the promoted type
@@ -169,7 +221,9 @@ enum class Role : uint8_t {
   cast,
   copy,
   assign,
-  broadcast_like
+  broadcast_like,
+  to_blocks,
+  from_blocks
 };
 /// How MXNet's graph files spell calls of an operator, where its public names do not say it; ir/graph_form.h reads it.
 struct GraphForm {
@@ -269,6 +323,13 @@ struct OpDef {
   Folds folds = {};                       // of reductions
   AffineFunction affine = nullptr;        // of operators that scale and shift channels
   AbsorbFunction absorb = nullptr;        // of operators that a scale and shift of their channels can be folded into
+  BlockedForm blocked = {};               // how it is computed in blocks of channels
+  Epilogue epilogue = {};
+  SplitBiasFunction split_bias = nullptr;
+  bool (*averages)(const void* attrs) = nullptr;  // linear in input 0, and the same for each channel by itself
+  Merge merge = {};
+  VerdictsFunction verdicts = nullptr;  // of the algorithms that a call could take, for people
+  bool prepares = false;                // lays out parameters for a kernel, once, however large the result is
   std::array<Sample, 6> samples = {};
 
   // filled in by whole()
@@ -358,6 +419,14 @@ template <class A, Captureless F> constexpr AbsorbFunction absorb_rule(F) {
 }
 template <class A, Captureless F> constexpr RowsFunction rows_rule(F) {
   return [](const void* a, SigsIn in) -> Rows { return F{}(*static_cast<const A*>(a), in); };
+}
+template <class A, Captureless F> constexpr BlockedPlanFunction blocked_plan_rule(F) {
+  return [](const void* a, const BlockedQuery& q) -> BlockedPlan { return F{}(*static_cast<const A*>(a), q); };
+}
+template <class A, Captureless F> constexpr BlockedFunction blocked_rule(F) {
+  return [](const void* a, const BlockedQuery& q, std::span<const Val> in) -> Val {
+    return F{}(*static_cast<const A*>(a), q, in);
+  };
 }
 template <class A, Captureless F> constexpr CountFunction count_rule(F) {
   return [](const void* a) -> int { return F{}(*static_cast<const A*>(a)); };

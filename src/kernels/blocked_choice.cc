@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "kernels/blocked_tuning.h"
 #include "kernels/isa.h"
 
 namespace twibil::kernels {
@@ -46,6 +47,19 @@ const BlockedAlgorithm& blocked_algorithm(std::string_view name) {
   throw_error(ErrorKind::value, text("there is no convolution algorithm ", name));
 }
 
+/// Measures the promising ones: a prediction is seldom wrong by more than three.
+static void measure(std::vector<BlockedVerdict>& all, const BlockedShape& s) {
+  double best = std::numeric_limits<double>::infinity();
+  for (const BlockedVerdict& v : all)
+    if (v.refusal.empty()) best = std::min(best, v.seconds);
+  for (BlockedVerdict& v : all)
+    if (v.refusal.empty() && v.seconds <= 3 * best) {
+      v.seconds = BlockedTuning::instance().seconds(*v.algorithm, s);
+      v.measured = true;
+    }
+  BlockedTuning::instance().save();
+}
+
 std::vector<BlockedVerdict> judge_blocked(const BlockedShape& s, const BlockedRules& rules) {
   std::vector<BlockedVerdict> all;
   for (const BlockedAlgorithm* a : kMenu) {
@@ -55,13 +69,16 @@ std::vector<BlockedVerdict> judge_blocked(const BlockedShape& s, const BlockedRu
     else v.seconds = a->seconds(s, blocked_machine());
     all.push_back(std::move(v));
   }
+  if (rules.autotune) measure(all, s);
   return all;
 }
 
 BlockedChoice choose_blocked(const BlockedShape& s, const BlockedRules& rules) {
   BlockedChoice best{&blocked_reference, std::numeric_limits<double>::infinity(), false};
-  for (const BlockedVerdict& v : judge_blocked(s, rules))
-    if (v.refusal.empty() && v.seconds < best.seconds) best = {v.algorithm, v.seconds, v.measured};
+  for (const BlockedVerdict& v : judge_blocked(s, rules)) {
+    if (!v.refusal.empty() || (best.measured && !v.measured)) continue;
+    if (v.seconds < best.seconds || (v.measured && !best.measured)) best = {v.algorithm, v.seconds, v.measured};
+  }
   return best;
 }
 

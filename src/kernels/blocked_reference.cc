@@ -19,17 +19,20 @@ struct Seen {
   int64_t count = 1;
   explicit Seen(const BlockedShape& s)
       : s_(s), in_group_(s.in_channels / s.groups), out_group_(s.out_channels / s.groups) {
-    for (int64_t b = 0; b < channel_blocks(s.out_channels); ++b) count = std::max(count, last(b) - first_of(b));
+    if (s.groups == 1) {
+      count = channel_blocks(s.in_channels);
+      return;
+    }
+    // As many groups as a block of outputs can touch, and as many blocks as their inputs can.
+    int64_t touched = out_group_ % kChannelBlock == 0 ? 1 : (kChannelBlock + out_group_ - 2) / out_group_ + 1;
+    int64_t channels = checked_mul(std::min(touched, s.groups), in_group_);
+    count = std::min(channel_blocks(s.in_channels), (channels + kChannelBlock - 2) / kChannelBlock + 1);
   }
   int64_t first(int64_t block) const { return std::min(first_of(block), channel_blocks(s_.in_channels) - count); }
   int64_t in_group(int64_t out_channel) const { return out_channel / out_group_ * in_group_; }
 
  private:
   int64_t first_of(int64_t block) const { return block * kChannelBlock / out_group_ * in_group_ / kChannelBlock; }
-  int64_t last(int64_t block) const {
-    int64_t channel = std::min((block + 1) * kChannelBlock, s_.out_channels) - 1;
-    return channel_blocks((channel / out_group_ + 1) * in_group_);
-  }
   const BlockedShape& s_;
   int64_t in_group_, out_group_;
 };
@@ -42,11 +45,13 @@ double multiplications(const BlockedShape& s) {
   return static_cast<double>(s.batch * channel_blocks(s.out_channels)) * static_cast<double>(s.out[0] * s.out[1]) *
          static_cast<double>(Seen(s).count * taps_of(s)) * kSquare;
 }
-// Compiled for the lowest instruction set and without a register tile: a twentieth of what the others reach.
-double seconds(const BlockedShape& s, const BlockedMachine& m) { return 40 * multiplications(s) / m.flops; }
-
 int64_t packed_size(const BlockedShape& s) {
   return checked_mul(checked_mul(channel_blocks(s.out_channels), Seen(s).count), checked_mul(taps_of(s), kSquare));
+}
+
+// Compiled for the lowest instruction set and without a register tile: a twentieth of what the others reach.
+double seconds(const BlockedShape& s, const BlockedMachine& m) {
+  return 40 * multiplications(s) / m.flops + 8.0 * static_cast<double>(packed_size(s)) / m.bandwidth;
 }
 
 /// [output block][seen input block][tap][16 in][16 out]

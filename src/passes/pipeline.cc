@@ -4,11 +4,15 @@
 #include <algorithm>
 #include <chrono>
 
+#include "passes/attach_epilogues.h"
+#include "passes/choose_layouts.h"
+#include "passes/commute_pooling.h"
 #include "passes/cut_shapes.h"
 #include "passes/fold_batch_norm.h"
 #include "passes/fold_constants.h"
 #include "passes/fuse_pointwise.h"
 #include "passes/fuse_rows.h"
+#include "passes/merge_branches.h"
 #include "passes/merge_equal.h"
 #include "passes/recompute.h"
 #include "passes/remove_dead.h"
@@ -27,6 +31,10 @@ static constexpr Pass kPasses[] = {
     {"merge_equal", "computes equal values once", merge_equal},
     {"remove_dead", "removes what no result needs", remove_dead},
     {"fold_batch_norm", "puts scales and shifts of channels into the weights before them", fold_batch_norm},
+    {"commute_pooling", "averages after channels were mixed, where those are fewer", commute_pooling},
+    {"merge_branches", "computes the channels of several convolutions of one array in one call", merge_branches},
+    {"choose_layouts", "computes in blocks of channels where that is faster", choose_layouts},
+    {"attach_epilogues", "puts sums and clamps into the operators before them", attach_epilogues},
     {"recompute", "computes values of the forward part again instead of keeping them, on request", recompute},
     {"fuse_pointwise", "joins pointwise operators into one program", fuse_pointwise},
     {"settle_inputs", "writes out the casts and copies that kernels need", settle_inputs, true},

@@ -10,6 +10,8 @@ class Rewrite {
   explicit Rewrite(Graph& g) : old_(std::move(g)), place_(old_.nodes.size()), kept_(old_.nodes.size(), -1) {
     next_.random_keys = old_.random_keys;
     next_.keep = old_.keep;
+    next_.exact = old_.exact;
+    next_.autotune = old_.autotune;
     next_.forward_outputs = old_.forward_outputs;
     next_.head_grads = old_.head_grads;
     next_.arguments = old_.arguments;

@@ -25,7 +25,8 @@ std::vector<bool> find_once(const Graph& g) {
     for (Edge e : n.in)
       if (e.present()) from += bytes_of(g.sig(e));
     for (const Sig& s : n.out) to += bytes_of(s);
-    once[i] = once[i] && n.kind == GraphNode::Kind::call && !is_view(views, i) && (to <= kSmall || to <= 2 * from);
+    once[i] = once[i] && n.kind == GraphNode::Kind::call && !is_view(views, i) &&
+              (n.op->prepares || to <= kSmall || to <= 2 * from);
   }
   for (Edge e : g.outputs)  // an output has to be made at each run
     if (e.present()) once[static_cast<size_t>(e.node)] = false;
@@ -39,7 +40,8 @@ std::vector<bool> find_once(const Graph& g) {
   return once;
 }
 
-/// Only what the outputs need. The graph's updates belong to the other part.
+}  // namespace
+
 void keep_needed(Graph& g) {
   std::vector<bool> keep(g.nodes.size());
   for (Edge e : g.outputs) keep[static_cast<size_t>(e.node)] = true;
@@ -51,8 +53,6 @@ void keep_needed(Graph& g) {
   }
   keep_nodes(g, keep);
 }
-
-}  // namespace
 
 Graph split_prologue(Graph& g) {
   Graph first;

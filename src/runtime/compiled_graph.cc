@@ -3,12 +3,14 @@
 
 #include <chrono>
 
+#include "base/settings.h"
 #include "engine/engine.h"
 #include "ir/apply.h"
 #include "ir/modes.h"
 #include "ir/registry.h"
 #include "ir/trace.h"
 #include "kernels/scratch.h"
+#include "passes/split_prologue.h"
 #include "runtime/backward.h"
 #include "runtime/eager.h"
 #include "runtime/launch.h"
@@ -35,6 +37,7 @@ struct RunState {
   std::vector<Val> arguments;  // as the kernels see them: row-major
   std::vector<Val> outputs;    // of the part that runs; in a backward part also those that it reads. Null: not there
   Val arena;
+  std::shared_ptr<const Executable> owned = {};  // `executable`, where nobody else keeps it
 };
 
 void set_bases(RunState& s) {
@@ -268,73 +271,213 @@ std::string signature(std::span<const Sig> sigs, bool training, const std::vecto
 
 }  // namespace
 
+/// What the prologues of all signatures computed, by what it is computed from: weights that are laid out for one batch
+/// size serve the others.
+struct CompiledGraph::Prepared {
+  /// The arrays that a value was computed from, as they were then.
+  struct Source {
+    std::vector<Val> arrays;
+    std::vector<uint32_t> versions;
+
+    static Source of(std::span<const Val> arguments, std::span<const size_t> reads) {
+      Source s;
+      for (size_t i : reads) {
+        s.arrays.push_back(arguments[i]);
+        s.versions.push_back(arguments[i]->root->version);
+      }
+      return s;
+    }
+    bool is_current(std::span<const Val> arguments, std::span<const size_t> reads) const {
+      for (size_t k = 0; k < reads.size(); ++k) {
+        const Val& v = arguments[reads[k]];
+        // Memory of others may be written without notice.
+        if (!same_array(v, arrays[k]) || v->root->version != versions[k] || v->root->release_data) return false;
+      }
+      return true;
+    }
+    static bool same_array(const Val& a, const Val& b) {
+      bool plain = !a->has(kStrided) && !b->has(kStrided);
+      return a.get() == b.get() || (plain && a->root == b->root && a->data == b->data);
+    }
+  };
+  struct Entry {
+    Source source;
+    Val value;
+  };
+
+  /// A number for each node: the same for nodes, also of other graphs, that compute the same from the same arguments.
+  std::vector<int> number_nodes(const Graph& g) {
+    std::lock_guard lock(mutex);
+    std::vector<int> ids;
+    for (size_t i = 0; i < g.nodes.size(); ++i) {
+      std::string key = describe(g, i, ids);
+      ids.push_back(known.try_emplace(std::move(key), static_cast<int>(known.size())).first->second);
+    }
+    return ids;
+  }
+
+  std::mutex mutex;
+  std::map<std::string, int> known;
+  std::map<std::pair<int, int>, Entry> entries;  // by node and output
+
+ private:
+  template <class T> static void add(std::string& to, const T& v) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    to.append(reinterpret_cast<const char*>(&v), sizeof v);
+  }
+  static std::string describe(const Graph& g, size_t i, const std::vector<int>& ids) {
+    const GraphNode& n = g.nodes[i];
+    std::string key(1, static_cast<char>(n.kind));
+    if (n.kind == GraphNode::Kind::argument)
+      add(key, std::ranges::find(g.arguments, static_cast<int32_t>(i)) - g.arguments.begin());
+    if (n.kind == GraphNode::Kind::constant) add(key, n.value.get());
+    for (const Sig& s : n.out) key += text(s);
+    if (n.kind != GraphNode::Kind::call) return key;
+    if (n.owned) add_program(key, n.owned->program);
+    else add(key, n.op);
+    add(key, n.work);
+    key.append(reinterpret_cast<const char*>(n.attrs.data()), n.attrs.size());
+    for (Edge e : n.in) {
+      add(key, e.present() ? ids[static_cast<size_t>(e.node)] : -1);
+      add(key, e.output);
+    }
+    return key;
+  }
+  static void add_program(std::string& key, const Program& p) {
+    auto add_ref = [&](const Ref& r) {
+      add(key, r.kind);
+      add(key, r.index);
+    };
+    for (int i = 0; i < p.instruction_count; ++i) {
+      add(key, p.instructions[i].prim);
+      add(key, p.instructions[i].dst);
+      for (const Ref& r : p.instructions[i].operands) add_ref(r);
+    }
+    for (int i = 0; i < p.constant_count; ++i) {
+      add(key, p.constants[i].kind);
+      add(key, p.constants[i].number.kind);
+      add(key, p.constants[i].number.integer);
+    }
+    for (int i = 0; i < p.input_count; ++i) add(key, p.sources[i]);
+    add(key, p.mask_inputs);
+  }
+};
+
 /// Runs what depends on parameters alone, and keeps the results until a parameter is written or replaced.
 struct CompiledGraph::Prologue {
-  Prologue(Graph g, passes::MemoryPlan plan) : executable_(std::move(g), std::move(plan)) {
-    const Graph& graph = executable_.graph();
-    for (size_t i = 0; i < graph.arguments.size(); ++i) {
-      int32_t node = graph.arguments[i];
-      bool read = std::ranges::any_of(graph.nodes, [&](const GraphNode& n) {
-        return std::ranges::any_of(n.in, [&](Edge e) { return e.node == node; });
-      });
-      if (read) reads_.push_back(i);
-    }
+  Prologue(Graph g, passes::MemoryPlan plan, std::shared_ptr<Prepared> prepared)
+      : executable_(std::make_shared<Executable>(std::move(g), std::move(plan))), prepared_(std::move(prepared)) {
+    const Graph& graph = executable_->graph();
+    reads_ = arguments_of(graph, graph.outputs);
+    ids_ = prepared_->number_nodes(graph);
+    for (Edge e : graph.outputs) reads_of_output_.push_back(arguments_of(graph, {&e, 1}));
   }
 
   /// Appends the results for these arguments.
   void add_values(const CompiledPtr& compiled, std::vector<Val>& arguments) {
     // The lock is not held while it runs: a wait gives the interpreter's lock to a thread that may come for this one.
     std::vector<Val> now;
-    if (std::lock_guard lock(mutex_); is_current(arguments)) now = values_;
+    if (std::lock_guard lock(mutex_); !values_.empty() && source_.is_current(arguments, reads_)) now = values_;
     if (now.empty()) now = compute(compiled, arguments);
     arguments.insert(arguments.end(), now.begin(), now.end());
   }
 
  private:
-  static bool same_array(const Val& a, const Val& b) {
-    bool plain = !a->has(kStrided) && !b->has(kStrided);
-    return a.get() == b.get() || (plain && a->root == b->root && a->data == b->data);
-  }
-  bool is_current(const std::vector<Val>& arguments) const {
-    if (seen_.empty()) return false;
-    for (size_t k = 0; k < reads_.size(); ++k) {
-      const Val& v = arguments[reads_[k]];
-      // Memory of others may be written without notice.
-      if (!same_array(v, seen_[k]) || v->root->version != versions_[k] || v->root->release_data) return false;
-    }
-    return true;
-  }
-  std::vector<Val> compute(const CompiledPtr& compiled, const std::vector<Val>& arguments) {
-    RunState s{compiled, &executable_, {}, arguments, {}, new_arena(executable_)};
-    for (size_t i : reads_)
-      if (arguments[i]->has(kStrided)) s.arguments[i] = copied(arguments[i]);
-    for (size_t k = 0; k < executable_.graph().outputs.size(); ++k)
-      s.outputs.push_back(new_output(executable_.graph().sig(executable_.graph().outputs[k])));
-    set_bases(s);
-    std::vector<uint32_t> now;
-    for (size_t i : reads_) now.push_back(arguments[i]->root->version);
-    std::vector<Val> results = s.outputs;
-    start(std::move(s), Executable::Part::all);
-    std::lock_guard lock(mutex_);
-    seen_.clear();
-    for (size_t i : reads_) seen_.push_back(arguments[i]);
-    values_ = results;
-    versions_ = std::move(now);
-    return results;
+  /// Positions of the arguments that some values depend on.
+  static std::vector<size_t> arguments_of(const Graph& g, std::span<const Edge> values) {
+    std::vector<bool> needed(g.nodes.size());
+    for (Edge e : values) needed[static_cast<size_t>(e.node)] = true;
+    for (size_t i = g.nodes.size(); i-- > 0;)
+      if (needed[i])
+        for (Edge e : g.nodes[i].in)
+          if (e.present()) needed[static_cast<size_t>(e.node)] = true;
+    std::vector<size_t> positions;
+    for (size_t i = 0; i < g.arguments.size(); ++i)
+      if (g.arguments[i] >= 0 && needed[static_cast<size_t>(g.arguments[i])]) positions.push_back(i);
+    return positions;
   }
 
-  Executable executable_;
+  std::vector<Val> compute(const CompiledPtr& compiled, const std::vector<Val>& arguments) {
+    const Graph& graph = executable_->graph();
+    std::vector<Val> results(graph.outputs.size());
+    std::vector<size_t> missing;
+    {
+      std::lock_guard lock(prepared_->mutex);
+      for (size_t k = 0; k < results.size(); ++k) {
+        auto found = prepared_->entries.find(key_of(k));
+        if (found != prepared_->entries.end() && found->second.source.is_current(arguments, reads_of_output_[k]))
+          results[k] = found->second.value;
+        else missing.push_back(k);
+      }
+    }
+    Prepared::Source now = Prepared::Source::of(arguments, reads_);
+    if (!missing.empty()) {
+      {  // what nobody can use any more makes room first
+        std::lock_guard lock(mutex_);
+        values_.clear();
+        std::lock_guard shared(prepared_->mutex);
+        for (size_t k : missing) prepared_->entries.erase(key_of(k));
+      }
+      std::vector<Prepared::Source> sources;
+      for (size_t k : missing) sources.push_back(Prepared::Source::of(arguments, reads_of_output_[k]));
+      run(compiled, arguments, missing, results);
+      std::lock_guard lock(prepared_->mutex);
+      for (size_t i = 0; i < missing.size(); ++i)
+        prepared_->entries[key_of(missing[i])] = {std::move(sources[i]), results[missing[i]]};
+    }
+    std::lock_guard lock(mutex_);
+    values_ = results;
+    source_ = std::move(now);
+    return results;
+  }
+  std::pair<int, int> key_of(size_t output) const {
+    Edge e = executable_->graph().outputs[output];
+    return {ids_[static_cast<size_t>(e.node)], e.output};
+  }
+
+  /// Computes some of the results.
+  void run(const CompiledPtr& compiled, const std::vector<Val>& arguments, std::span<const size_t> which,
+           std::vector<Val>& results) {
+    std::shared_ptr<const Executable> part = executable_;
+    if (which.size() < results.size()) {
+      Graph g = executable_->graph();
+      g.outputs.clear();
+      for (size_t k : which) g.outputs.push_back(executable_->graph().outputs[k]);
+      g.forward_outputs = static_cast<int>(g.outputs.size());
+      passes::keep_needed(g);
+      passes::MemoryPlan plan = passes::plan_memory(g, {});
+      part = std::make_shared<Executable>(std::move(g), std::move(plan));
+    }
+    RunState s{compiled, part.get(), {}, arguments, {}, new_arena(*part), part};
+    for (size_t i : reads_)
+      if (arguments[i]->has(kStrided)) s.arguments[i] = copied(arguments[i]);
+    for (size_t i = 0; i < which.size(); ++i) {
+      results[which[i]] = new_output(part->graph().sig(part->graph().outputs[i]));
+      s.outputs.push_back(results[which[i]]);
+    }
+    set_bases(s);
+    start(std::move(s), Executable::Part::all);
+  }
+
+  std::shared_ptr<const Executable> executable_;
+  std::shared_ptr<Prepared> prepared_;
+  std::vector<int> ids_;       // of the graph's nodes, in prepared_
   std::vector<size_t> reads_;  // arguments
+  std::vector<std::vector<size_t>> reads_of_output_;
   std::mutex mutex_;
-  std::vector<Val> seen_, values_;
-  std::vector<uint32_t> versions_;
+  Prepared::Source source_;
+  std::vector<Val> values_;
 };
 CompiledGraph::Compiled::Compiled() = default;
 CompiledGraph::Compiled::~Compiled() = default;
 
 CompiledGraph::CompiledGraph(std::vector<SymbolRef> heads, std::vector<SymbolRef> effects,
                              std::vector<SymbolNodePtr> inputs, CompileOptions options)
-    : heads_(std::move(heads)), effects_(std::move(effects)), inputs_(std::move(inputs)), options_(std::move(options)) {
+    : heads_(std::move(heads)),
+      effects_(std::move(effects)),
+      inputs_(std::move(inputs)),
+      options_(std::move(options)),
+      prepared_(std::make_shared<Prepared>()) {
   std::vector<SymbolRef> all(heads_);
   all.insert(all.end(), effects_.begin(), effects_.end());
   TW_CHECK(!all.empty(), value, "compile: at least one output is needed");
@@ -370,13 +513,15 @@ CompiledPtr CompiledGraph::compile(std::span<const Sig> sigs, bool training, con
   Graph g = lower(heads_, effects_, arguments, {.training = training, .gradients = gradients});
   made->lower_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   g.keep = options_.keep;
+  g.exact = options_.exact || setting_integer(Setting::exact, 0) != 0;
+  g.autotune = options_.autotune;
   made->report.explain = explain;
   Graph prologue;
   passes::MemoryPlan plan = passes::run_pipeline(
       g, {.without = options_.without, .memory = {.donate = options_.donate}}, &made->report, &prologue);
   if (!prologue.nodes.empty()) {
     passes::MemoryPlan its_plan = passes::plan_memory(prologue, {});
-    made->prologue = std::make_unique<Prologue>(std::move(prologue), std::move(its_plan));
+    made->prologue = std::make_unique<Prologue>(std::move(prologue), std::move(its_plan), prepared_);
   }
   made->executable = std::make_unique<Executable>(std::move(g), std::move(plan));
   std::lock_guard lock(mutex_);
@@ -391,6 +536,28 @@ void CompiledGraph::set_keep(double share) {
   std::lock_guard lock(mutex_);
   if (options_.keep == share) return;
   options_.keep = share;
+  cache_.clear();
+  last_ = {};
+}
+
+void CompiledGraph::set_rules(bool exact, bool autotune) {
+  std::lock_guard lock(mutex_);
+  if (options_.exact == exact && options_.autotune == autotune) return;
+  options_.exact = exact;
+  options_.autotune = autotune;
+  cache_.clear();
+  last_ = {};
+}
+
+void CompiledGraph::set_fixed(const std::vector<std::string>& names) {
+  std::lock_guard lock(mutex_);
+  std::vector<bool> fixed(inputs_.size());
+  for (const std::string& name : names) {
+    auto found = std::ranges::find_if(inputs_, [&](const SymbolNodePtr& n) { return n->name == name; });
+    TW_CHECK(found != inputs_.end(), value, "compile: fixed names ", name, ", which is no variable of the symbol");
+    fixed[static_cast<size_t>(found - inputs_.begin())] = true;
+  }
+  options_.fixed = std::move(fixed);
   cache_.clear();
   last_ = {};
 }

@@ -17,6 +17,8 @@ struct CompileOptions {
   std::vector<bool> fixed = {};      // inputs that seldom change from call to call (parameters); captured ones are such
   double keep =
       1;  // the share of values for gradients that may be kept; the rest is computed again (passes/recompute.h)
+  bool exact = false;     // only algorithms that sum products as they stand
+  bool autotune = false;  // measures algorithms while compiling, and remembers what was best on this machine
 };
 
 class CompiledGraph : public std::enable_shared_from_this<CompiledGraph> {
@@ -39,6 +41,7 @@ class CompiledGraph : public std::enable_shared_from_this<CompiledGraph> {
     std::vector<bool> wants;  // which inputs want a gradient
   };
   struct Prologue;  // what depends on parameters alone, and its results
+  struct Prepared;  // the results of all signatures' prologues, which share what is equal
   struct Compiled {
     Compiled();
     ~Compiled();
@@ -60,6 +63,9 @@ class CompiledGraph : public std::enable_shared_from_this<CompiledGraph> {
   const CompileOptions& options() const { return options_; }
   /// CompileOptions::keep for what is compiled from now on; what was compiled is compiled again when it is used.
   void set_keep(double share);
+  /// CompileOptions::exact and autotune, and the names of inputs that are `fixed`, in the same way.
+  void set_rules(bool exact, bool autotune);
+  void set_fixed(const std::vector<std::string>& names);
   int compilations() const { return compilations_; }
   bool depends_on_data() const { return depends_on_data_; }
 
@@ -70,6 +76,7 @@ class CompiledGraph : public std::enable_shared_from_this<CompiledGraph> {
   CompileOptions options_;
   bool depends_on_data_ = false;  // shapes follow from values: there is no plan
   int compilations_ = 0;
+  std::shared_ptr<Prepared> prepared_;
   mutable std::mutex mutex_;
   std::shared_ptr<const Compiled> last_;
   std::map<std::string, std::shared_ptr<const Compiled>> cache_;

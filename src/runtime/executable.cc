@@ -260,10 +260,8 @@ void Executable::run(Frame& frame, Part part) const {
   for (int i = begin; i < end; ++i) run_step(steps_[static_cast<size_t>(i)], frame);
 }
 
-const char* Executable::algorithm_of_step(int step) const {
-  const Step& s = steps_[static_cast<size_t>(step)];
-  if (s.loop >= 0) return loops_[static_cast<size_t>(s.loop)].description.c_str();
-  if (s.n->kind != GraphNode::Kind::call || !s.n->op->algorithm) return "";
+/// Asks a step's operator about a call without data.
+template <class F> auto Executable::with_sizes(const Step& s, F&& ask) const {
   std::vector<Buffer> buffers;
   for (uint32_t i = 0; i < s.ins + s.outs; ++i) {
     buffers.push_back(operands_[s.first_in + i].buffer);
@@ -271,7 +269,20 @@ const char* Executable::algorithm_of_step(int step) const {
   }
   std::span<Buffer> all(buffers);
   Call call{.op = *s.n->op, .in = all.first(s.ins), .out = all.subspan(s.ins), .training = s.n->training, .key = {}};
-  return s.n->op->algorithm(s.n->attrs.data(), call);
+  return ask(s.n->attrs.data(), call);
+}
+
+const char* Executable::algorithm_of_step(int step) const {
+  const Step& s = steps_[static_cast<size_t>(step)];
+  if (s.loop >= 0) return loops_[static_cast<size_t>(s.loop)].description.c_str();
+  bool known = s.n->kind == GraphNode::Kind::call && s.n->op->algorithm;
+  return known ? with_sizes(s, s.n->op->algorithm) : "";
+}
+
+std::vector<AlgorithmVerdict> Executable::verdicts_of_step(int step) const {
+  const Step& s = steps_[static_cast<size_t>(step)];
+  bool known = s.loop < 0 && s.n->kind == GraphNode::Kind::call && s.n->op->verdicts;
+  return known ? with_sizes(s, s.n->op->verdicts) : std::vector<AlgorithmVerdict>();
 }
 
 std::vector<double> Executable::time_steps(Frame& frame) const {

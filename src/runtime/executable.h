@@ -58,6 +58,8 @@ class Executable {
   std::vector<double> time_steps(Frame& frame) const;
   /// The algorithm that the step's kernel takes, where the operator can tell; else "".
   const char* algorithm_of_step(int step) const;
+  /// What is said of all algorithms that the step could take; empty where there is no choice.
+  std::vector<AlgorithmVerdict> verdicts_of_step(int step) const;
   int forward_steps() const { return forward_steps_; }
   const GraphNode& node_of_step(int step) const { return graph_.at(steps_[static_cast<size_t>(step)].node); }
   int32_t node_index_of_step(int step) const { return steps_[static_cast<size_t>(step)].node; }
@@ -92,6 +94,7 @@ class Executable {
   void run_kernel(const Step& s, const Frame& f) const;
   void run_function(const Step& s, const Frame& f) const;
   void run_loop(const Step& s, const Frame& f) const;
+  template <class F> auto with_sizes(const Step& s, F&& ask) const;
 
   Graph graph_;
   passes::MemoryPlan plan_;

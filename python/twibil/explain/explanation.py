@@ -22,6 +22,8 @@ class Step:
     predicted: float
     measured: float | None = None
     backward: bool = False
+    verdicts: tuple = ()  # of the algorithms it could take: (name, why not or "", seconds, whether they were measured)
+    roof: float = 0.0  # arithmetic operations per second that the machine reaches
 
     seconds = property(lambda self: self.predicted if self.measured is None else self.measured)
     moved = property(lambda self: self.read + self.written)
@@ -32,7 +34,8 @@ class Step:
         if not self.seconds:
             return ""
         if self.info["heavy"] and self.operations:
-            return f"{self.operations / self.seconds / 1e9:.1f} GFLOP/s"
+            share = f", {100 * self.operations / self.seconds / self.roof:.0f} %" if self.roof else ""
+            return f"{self.operations / self.seconds / 1e9:.1f} GFLOP/s{share}"
         return f"{self.moved / self.seconds / 1e9:.1f} GB/s"
 
 
@@ -162,14 +165,17 @@ class Explanation:
         read = sum(self.after.bytes_of(e) for e in {tuple(e) for e in n["inputs"] if e is not None})
         written = sum(o[2] for o in n["outputs"])
         predicted = self.machine.predict(n["operations"], read + written, n["heavy"])
-        algorithm = self.data["algorithms"][number]
+        algorithm, verdicts = self.data["algorithms"][number], tuple(self.data["verdicts"][number])
+        for name, _, seconds, _ in verdicts:
+            predicted = seconds if name == algorithm else predicted
         if n["formula"] is not None:
             count = len(n["formula"])
             algorithm = "one loop" if count == 1 else f"tiles, {count} instructions"
         elif n["kind"] == "function":
             algorithm = "a function on arrays"
         return Step(number, node, n, algorithm, n["operations"], read, written, predicted,
-                    None if measured is None else measured[number], number >= self.data["forward_steps"])
+                    None if measured is None else measured[number], number >= self.data["forward_steps"], verdicts,
+                    self.machine.flops if n["heavy"] else 0.0)
 
     def _groups(self) -> list[Group]:
         """Nodes of the later graph that stand for several operators of the earlier one."""

@@ -6,7 +6,7 @@ from .charts import buffer_chart, memory_chart, time_bar
 from .drawing import clean
 from .graphs import after_picture, before_picture
 from .style import STYLE
-from .text import (bytes_text, count_text, group_text, kernel_head, kernel_rows, memory_lines, pass_summaries,
+from .text import (bytes_text, choice_lines, count_text, group_text, kernel_head, kernel_rows, memory_lines, pass_summaries,
                    passes_rows, signature_lines, time_text)
 
 _LEGEND = (("heavy", "matrix products, convolutions"), ("pointwise", "pointwise formulas"), ("call", "other kernels"),
@@ -131,4 +131,9 @@ def _kernels(e) -> str:
                                                     "time")]
     rows = [[clean(c) for c in row] for row in kernel_rows(e)]
     return (f'<h2>Kernels</h2><p class="hint">memory: the share of the planned bytes that the result takes.</p>'
-            f'<div class="scroll tall">{_table(rows, head, right)}</div>')
+            f'<div class="scroll tall">{_table(rows, head, right)}</div>{_choices(e)}')
+
+
+def _choices(e) -> str:
+    lines = "".join(f"<li>{clean(line)}</li>" for line in choice_lines(e))
+    return f'<details><summary>why these algorithms</summary><ul class="groups">{lines}</ul></details>' if lines else ""

@@ -140,6 +140,17 @@ def kernel_head(e):
             + (["measured"] if e.is_measured else []) + ["rate", "time", "place", "from"])
 
 
+def choice_lines(e) -> list[str]:
+    """For each kernel that had a choice: what was said of the algorithms that it did not take."""
+    lines = []
+    for s in e.steps:
+        others = [f"{name}: {refusal}" if refusal else f"{name}: {time_text(seconds)} {'measured' if measured else 'predicted'}"
+                  for name, refusal, seconds, measured in s.verdicts if name != s.algorithm]
+        if others:
+            lines.append(f"#{s.number} {s.algorithm}, not " + "; ".join(others))
+    return lines
+
+
 def print_text(e) -> str:
     """The whole text."""
     summed = "measured" if e.is_measured else "predicted"
@@ -152,6 +163,8 @@ def print_text(e) -> str:
                                                     "time")]
     lines += ["", "kernels (memory: its output's share of the planned bytes; rate and time: " + summed + ")"]
     lines += table(kernel_rows(e), head, right)
+    if any(s.verdicts for s in e.steps):
+        lines += ["", "choice of algorithms"] + ["  " + line for line in choice_lines(e)]
     if e.groups:
         lines += ["", "fused and merged"] + [f"  %{g.node} = {_clean(group_text(e, g))}" for g in e.groups]
     return "\n".join(lines + ["", "memory"] + ["  " + m for m in memory_lines(e)]) + "\n"

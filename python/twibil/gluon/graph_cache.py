@@ -87,7 +87,8 @@ def traced(block, args, kwargs, arrays, arguments_too=False) -> Program:
     """A trace of a block's `forward`, whose parameters are called by their names in the block."""
     names = ["data"] if len(arrays) == 1 else [f"data{i}" for i in range(len(arrays))]
     program = trace(block.forward, args, kwargs, arrays, names, data_dependent=DataDependent,
-                    arguments_too=arguments_too, outside_too=True, keep=block._keep)
+                    arguments_too=arguments_too, outside_too=True, keep=block._keep,
+                    rules=block._rules)
     places = {id(a): i for i, a in enumerate(program.captured)}
     found = []
     for name, p in block._collect_params_with_prefix().items():

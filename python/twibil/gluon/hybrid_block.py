@@ -7,14 +7,14 @@ from html import escape
 from .. import _core
 from ..base import did_you_mean
 from ..sym import Group, Symbol, Variable
-from ..sym.compiled import kept_share
+from ..sym.compiled import kernel_rules, kept_share
 from ..trace import rebuild, symbols_in
 from . import generation
 from .block import Block, _note_block
 from .graph_cache import EAGER, GraphCache
 
 _HYBRIDIZE_OPTIONS = ("static_alloc", "static_shape", "inline_limit", "forward_bulk_size", "backward_bulk_size",
-                      "partition_if_dynamic", "backend", "backend_opts", "clear", "flags", "recompute")
+                      "partition_if_dynamic", "backend", "backend_opts", "clear", "flags", "recompute", "exact", "autotune")
 
 
 class HybridBlock(Block):
@@ -24,6 +24,7 @@ class HybridBlock(Block):
 
     _active = False  # until hybridize()
     _keep = 1.0  # the share of values for gradients that the graph may keep
+    _rules = (False, False)  # whether only exact algorithms are taken; whether they are measured
     _graph: GraphCache | None = None
     _op_hooks: tuple = ()
 
@@ -37,11 +38,13 @@ class HybridBlock(Block):
         graphs, while parameters wait for their shapes (the first call), while inner blocks have hooks, and, with a
         notice, where shapes depend on values. MXNet's options (static_alloc, static_shape, ...) are accepted; memory is
         always planned. recompute: True, or the share of what gradients read that may be kept until they run; the rest
-        is computed again (see `sym.compile`). TypeError for others."""
+        is computed again. exact, autotune: which algorithms predictions may take (see `sym.compile`). TypeError for
+        others."""
         for name in kwargs:
             if name not in _HYBRIDIZE_OPTIONS:
                 raise TypeError(f"hybridize: {name!r} is not an option.{did_you_mean(name, _HYBRIDIZE_OPTIONS)}")
         self._keep = kept_share(kwargs.get("recompute"))
+        self._rules = kernel_rules("hybridize", kwargs.get("exact"), kwargs.get("autotune"))
         self._active = bool(active)
         self._graph = GraphCache(self) if active else None
         super().hybridize(active, **kwargs)

@@ -36,7 +36,9 @@ class SymbolBlock(HybridBlock):
         self._make()
 
     def _make(self):
-        self._program = Program(_core.compile(self._symbol, self._input_names + self._parameter_names, (), ()), ())
+        compiled = _core.compile(self._symbol, self._input_names + self._parameter_names, (), ())
+        compiled.fix(tuple(self._parameter_names))
+        self._program = Program(compiled, ())
         generation.changed()
 
     @staticmethod

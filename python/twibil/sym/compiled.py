@@ -23,14 +23,24 @@ def kept_share(recompute) -> float:
     return float(recompute)
 
 
+def kernel_rules(who, exact, autotune) -> tuple:
+    """(exact, autotune) as truth values; TypeError for anything else."""
+    for name, value in (("exact", exact), ("autotune", autotune)):
+        if not isinstance(value, (bool, int)) and value is not None:
+            raise TypeError(f"{who}: {name} must be True or False; got {type(value).__name__}")
+    return bool(exact), bool(autotune)
+
+
 class CompiledFunction(_core.CompiledFunctionBase):
     """A symbol as a function, called by the names of its variables or by position; see `compile`. Takes arrays, or what
     can become one. Inside `autograd.record()` the result is on the tape."""
 
-    def __init__(self, symbol, names, single, without, donate, recompute=None):
+    def __init__(self, symbol, names, single, without, donate, recompute=None, fixed=(), exact=False, autotune=False):
         self.symbol, self.names, self._single = symbol, names, single
         self._compiled = _core.compile(symbol, names, without, donate)
         self._compiled.keep(kept_share(recompute))
+        self._compiled.rules(*kernel_rules("compile", exact, autotune))
+        self._compiled.fix(tuple(fixed))
         self._bind(self._compiled, len(names), single)
         self._last = None
 
@@ -121,17 +131,22 @@ class CompiledFunction(_core.CompiledFunctionBase):
         return self._report()["num_kernels"]
 
 
-def compile(symbol, without=(), donate=(), recompute=None):
+def compile(symbol, without=(), donate=(), recompute=None, fixed=(), exact=False, autotune=False):
     """A function of the symbol's variables. symbol: a Symbol, or a list of them (then the result is a list).
 
     donate: names of variables whose arrays may be overwritten, so that the result needs no memory of its own.
     without: names of compiler passes to leave out ('everything' for every one); see `passes()`.
     recompute: how much of what gradients read may be kept until they run, as a share from 0 to 1; the rest is computed
     again from it, cheap values first. True: as little as possible. None: all, or half of it when MXNet's variable
-    MXNET_BACKWARD_DO_MIRROR is 1."""
+    MXNET_BACKWARD_DO_MIRROR is 1.
+    fixed: names of variables that seldom change from call to call, as parameters do: outside training, what follows from
+    them alone is computed once, and convolutions lay their weights out for the fastest kernel.
+    exact: True takes only algorithms that sum products as they stand, so no Winograd convolutions; so does TWIBIL_EXACT=1.
+    autotune: True measures the algorithms of each convolution while compiling, and remembers the best on this machine."""
     single = isinstance(symbol, Symbol) and len(symbol) == 1
     if not isinstance(symbol, Symbol):
         if not isinstance(symbol, (list, tuple)) or not all(isinstance(s, Symbol) for s in symbol):
             raise TypeError(f"compile: a Symbol or a list of them is needed; got {type(symbol).__name__}")
         symbol = Group(symbol)
-    return CompiledFunction(symbol, symbol.list_inputs(), single, tuple(without), tuple(donate), recompute)
+    return CompiledFunction(symbol, symbol.list_inputs(), single, tuple(without), tuple(donate), recompute, fixed,
+                            exact, autotune)

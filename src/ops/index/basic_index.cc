@@ -3,11 +3,12 @@
 #include "ops/index/basic_index.h"
 
 #include "ops/forms.h"
+#include "ops/nn/blocked.h"
 #include "ops/strides.h"
 
 namespace twibil::ops {
 
-extern const OpDef op_basic_index_grad, op_assign_basic_grad;
+extern const OpDef op_basic_index, op_basic_index_grad, op_assign_basic_grad;
 
 inline constexpr Field kBasicFields[] = {
     TW_ATTR(BasicIndexAttrs, start, "First index per axis of x."),
@@ -73,6 +74,23 @@ static Buffer select(const BasicIndexAttrs& a, const Buffer& whole, Layout& layo
   return part;
 }
 
+/// Whether the key selects whole blocks of channels, and all of the other axes.
+static bool selects_blocks(const BasicIndexAttrs& a, const Shape& x) {
+  for (int i = 0; i < x.rank(); ++i)
+    if (i != 1 && (a.start[i] != 0 || a.step[i] != 1 || a.size[i] != x[i])) return false;
+  return a.new_axes.empty() && a.step[1] == 1 && a.size[1] > 0 && a.start[1] % kChannelBlock == 0 &&
+         (a.size[1] % kChannelBlock == 0 || a.start[1] + a.size[1] == x[1]);
+}
+static Val select_blocks(const BasicIndexAttrs& a, const Val& x) {
+  BasicIndexAttrs blocks;
+  for (int i = 0; i < x->rank(); ++i) {
+    blocks.start.push_back(i == 0 ? a.start[1] / kChannelBlock : 0);
+    blocks.step.push_back(1);
+    blocks.size.push_back(i == 0 ? channel_blocks(a.size[1]) : x->dims[i]);
+  }
+  return apply(op_basic_index, blocks, {x});
+}
+
 TW_OP(basic_index) = whole({
     .name = "basic_index",
     .doc = "x[key] for a key of integers, slices and new axes, as a view.",
@@ -83,6 +101,12 @@ TW_OP(basic_index) = whole({
     .grad = grad_rule<BasicIndexAttrs>([](auto& a, const Grad& g) -> Vals {
       return {apply(op_basic_index_grad, a, {g.dy(), g.x(0)})};
     }),
+    .blocked = {blocked_plan_rule<BasicIndexAttrs>([](auto& a, const BlockedQuery& q) {
+                  return BlockedPlan{.possible = can_block(q.in[0]) && selects_blocks(a, q.in[0].shape), .inputs = X0};
+                }),
+                blocked_rule<BasicIndexAttrs>([](auto& a, const BlockedQuery&, std::span<const Val> in) {
+                  return select_blocks(a, in[0]);
+                })},
     .samples = {{{.in = {{{4, 5}}}, .attrs = "start=(3, 1), step=(-2, 1), size=(2, -1)"}}},
 });
 

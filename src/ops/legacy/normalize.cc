@@ -2,8 +2,10 @@
 // Normalisations of MXNet 1 that are made of other operators, and softmax in its older forms.
 #include <cmath>
 
+#include "kernels/lrn.h"
 #include "ops/legacy/slices.h"
 #include "ops/math/elementwise.h"
+#include "ops/nn/blocked.h"
 
 namespace twibil::ops {
 
@@ -48,32 +50,94 @@ inline constexpr Field kLrnFields[] = {
     TW_ATTR(LrnAttrs, nsize, "How many channels a window has, odd.", .required = true),
 };
 
+struct BlockedLrnAttrs {
+  double alpha = 1e-4, beta = 0.75, knorm = 2;
+  int64_t nsize = 5;
+  int64_t channels = 0;
+};
+inline constexpr Field kBlockedLrnFields[] = {
+    TW_ATTR(BlockedLrnAttrs, alpha, "Weight of the squares."),
+    TW_ATTR(BlockedLrnAttrs, beta, "Exponent."),
+    TW_ATTR(BlockedLrnAttrs, knorm, "Added to the squares."),
+    TW_ATTR(BlockedLrnAttrs, nsize, "How many channels a window has, odd."),
+    TW_ATTR(BlockedLrnAttrs, channels, "How many channels there are; the last block may have room for more."),
+};
+extern const OpDef op_blocked_lrn;
+
+/// The sum over the channels around each.
+static Val sum_nearby(const Val& x, int64_t window) {
+  PadAttrs around;
+  for (int i = 0; i < 4; ++i) {
+    around.before.push_back(i == 1 ? window / 2 : 0);
+    around.after.push_back(i == 1 ? window / 2 : 0);
+  }
+  Val padded = apply(op_pad, around, {x}), total;
+  for (int64_t k = 0; k < window; ++k) {
+    Val shifted = part(padded, 1, k, x->dims[1]);
+    total = total ? total + shifted : shifted;
+  }
+  return total;
+}
+
 TW_OP(lrn) = whole({
     .name = "lrn",
     .doc = "Local response normalisation: data / (knorm + alpha / nsize * squares of nearby channels)^beta.",
     .names = {"nd.LRN"},
     .attrs = schema<LrnAttrs>(kLrnFields),
     .in = kData,
-    .types = kFloats,
-    .expand = expand_rule<LrnAttrs>([](auto& a, std::span<const Val> in) -> Vals {
-      const Val& x = in[0];
-      TW_CHECK(x->rank() == 4, value, "LRN: data must have shape (batch, channels, height, width); got ", x->shape());
+    .infer = infer_rule<LrnAttrs>([](auto& a, SigsIn in, SigsOut out) {
+      TW_CHECK(in[0].rank() == 4, value, "LRN: data must have shape (batch, channels, height, width); got ",
+               in[0].shape);
       TW_CHECK(a.nsize >= 1 && a.nsize % 2 == 1 && a.nsize < 4096, value, "LRN: nsize must be odd and positive; got ",
                a.nsize);
-      int64_t half = a.nsize / 2, channels = x->dims[1];
-      PadAttrs around;
-      for (int i = 0; i < 4; ++i) {
-        around.before.push_back(i == 1 ? half : 0);
-        around.after.push_back(i == 1 ? half : 0);
-      }
-      Val squares = apply(op_pad, around, {square(x)}), total;
-      for (int64_t k = 0; k < a.nsize; ++k) {
-        Val shifted = part(squares, 1, k, channels);
-        total = total ? total + shifted : shifted;
-      }
-      return {x * power(total * (a.alpha / static_cast<double>(a.nsize)) + a.knorm, Val(-a.beta))};
+      out[0] = in[0];
     }),
+    .types = kFloats,
+    .kernel = cpu_rule<LrnAttrs>([](auto& a, Call& c) {
+      const Buffer& x = c.in[0];
+      if (x.size == 0) return;
+      kernels::lrn(x.dtype, {x.dim(0), x.dim(1), x.dim(2) * x.dim(3), a.nsize, a.alpha, a.beta, a.knorm}, x.data,
+                   c.out[0].data);
+    }),
+    .needs = X0,
+    .grad = grad_rule<LrnAttrs>([](auto& a, const Grad& g) -> Vals {
+      // With s = knorm + scale * (squares nearby): dx = dy s^-beta - 2 scale beta x (dy x s^(-beta - 1) nearby).
+      Val x = g.x(0), dy = g.dy();
+      double scale = a.alpha / static_cast<double>(a.nsize);
+      Val s = sum_nearby(square(x), a.nsize) * scale + a.knorm;
+      Val through = sum_nearby(dy * x * power(s, Val(-a.beta - 1)), a.nsize);
+      return {dy * power(s, Val(-a.beta)) - x * through * (2 * scale * a.beta)};
+    }),
+    .blocked =
+        {blocked_plan_rule<LrnAttrs>([](auto&, const BlockedQuery& q) {
+           return BlockedPlan{.possible = can_block(q.in[0]), .inputs = X0};
+         }),
+         blocked_rule<LrnAttrs>([](auto& a, const BlockedQuery& q, std::span<const Val> in) {
+           return apply(op_blocked_lrn, BlockedLrnAttrs{a.alpha, a.beta, a.knorm, a.nsize, q.in[0].shape[1]}, {in[0]});
+         })},
     .samples = {{{.in = {{{2, 5, 2, 3}}}, .attrs = "nsize=3, alpha=0.1"}}},
+});
+
+TW_OP(blocked_lrn) = whole({
+    .name = "blocked_lrn",
+    .doc = "lrn of data in blocks of channels.",
+    .attrs = schema<BlockedLrnAttrs>(kBlockedLrnFields),
+    .in = {{{.name = "data", .doc = "(blocks, batch, height, width, 16)."}}},
+    .infer = infer_rule<BlockedLrnAttrs>([](auto& a, SigsIn in, SigsOut out) {
+      check_blocked(in[0], a.channels, "blocked_lrn");
+      TW_CHECK(a.nsize >= 1 && a.nsize % 2 == 1 && a.nsize < 4096, value,
+               "blocked_lrn: nsize must be odd and positive; got ", a.nsize);
+      out[0] = in[0];
+    }),
+    .types = bit_of(DType::float32),
+    .kernel = cpu_rule<BlockedLrnAttrs>([](auto& a, Call& c) {
+      const Buffer& x = c.in[0];
+      if (x.size == 0) return;
+      kernels::blocked_lrn({x.dim(1), a.channels, x.dim(2) * x.dim(3), a.nsize, a.alpha, a.beta, a.knorm},
+                           x.as<float>(), c.out[0].template as<float>());
+    }),
+    .no_grad = "belongs to prediction",
+    .samples = {{{.in = {{{2, 2, 3, 2, 16}}}, .attrs = "nsize=5, alpha=0.1, channels=21"}}},
 });
 
 struct L2Attrs {

@@ -6,6 +6,7 @@
 #include "base/recycled.h"
 #include "kernels/normalize.h"
 #include "ops/forms.h"
+#include "ops/nn/blocked.h"
 #include "ops/strides.h"
 
 namespace twibil::ops {
@@ -223,6 +224,15 @@ TW_OP(batch_norm_predict) = whole({
       Val inverse = Val(1.0) / sqrt(in[4] + a.eps), scale = a.fix_gamma ? inverse : in[1] * inverse;
       return {scale, in[2] - in[3] * scale, normalize_axis(a.axis, in[0]->rank(), "batch_norm")};
     }),
+    .blocked = {blocked_plan_rule<BatchNormAttrs>([](auto& a, const BlockedQuery& q) {
+                  bool channels = can_block(q.in[0]) && (a.axis == 1 || a.axis == -3);
+                  for (size_t k = 1; channels && k < q.in.size(); ++k) channels = q.in[k].dtype == DType::float32;
+                  return BlockedPlan{.possible = channels, .inputs = X0, .fixed = X(1) | X(2) | X(3) | X(4)};
+                }),
+                blocked_rule<BatchNormAttrs>([](auto& a, const BlockedQuery&, std::span<const Val> in) {
+                  Val inverse = Val(1.0) / sqrt(in[4] + a.eps), scale = a.fix_gamma ? inverse : in[1] * inverse;
+                  return in[0] * channels_to_blocks(scale) + channels_to_blocks(in[2] - in[3] * scale);
+                })},
     .samples = {{{.in = {{{4, 3, 2, 2},
                           SampleInput({3}, Domain::positive),
                           SampleInput({3}),

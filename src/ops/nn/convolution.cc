@@ -3,7 +3,9 @@
 // so every order exists.
 #include "kernels/convolution.h"
 
-#include "ops/forms.h"
+#include "ops/legacy/slices.h"
+#include "ops/nn/blocked_convolution.h"
+#include "ops/shape/join.h"
 
 namespace twibil::ops {
 
@@ -130,6 +132,32 @@ kernels::ConvolutionShape shape_of(const ConvolutionAttrs& a, std::span<const in
   return s;
 }
 
+/// Of a convolution in two dimensions.
+kernels::BlockedShape blocked_shape_of(const ConvolutionAttrs& a, const BlockedQuery& q) {
+  const Shape &x = q.in[0].shape, &w = q.in[1].shape, &y = q.out[0].shape;
+  kernels::BlockedShape s{.batch = x[0], .in_channels = x[1], .out_channels = w[0], .groups = a.num_group};
+  for (int i = 0; i < 2; ++i) {
+    s.in[i] = x[i + 2], s.out[i] = y[i + 2], s.kernel[i] = w[i + 2];
+    s.stride[i] = at(a.stride, i, 1), s.dilation[i] = at(a.dilate, i, 1), s.pad[i] = at(a.pad, i, 0);
+  }
+  return s;
+}
+
+bool same_windows(const ConvolutionAttrs& a, const ConvolutionAttrs& b, int axes) {
+  for (int i = 0; i < axes; ++i)
+    if (at(a.stride, i, 1) != at(b.stride, i, 1) || at(a.dilate, i, 1) != at(b.dilate, i, 1) ||
+        at(a.pad, i, 0) != at(b.pad, i, 0))
+      return false;
+  return a.num_group == 1 && b.num_group == 1;
+}
+/// The bias of a call, or zeros in its place.
+Val some_bias(const ConvolutionAttrs& a, std::span<const Val> in) {
+  if (in.size() > 2 && in[2] && !a.no_bias) return in[2];
+  IntList axes;
+  for (int i = 1; i < in[1]->rank(); ++i) axes.push_back(i);
+  return zeros_like(sum(in[1], axes));
+}
+
 double convolution_cost(const Shape& w, const Shape& y) {
   return 2.0 * static_cast<double>(w.size()) * static_cast<double>(y.size()) /
          static_cast<double>(std::max<int64_t>(1, w[0]));
@@ -204,6 +232,40 @@ TW_OP(convolution) = whole({
       absorb_channels(in, f, a.no_bias);
       return true;
     }),
+    .blocked = {blocked_plan_rule<ConvolutionAttrs>([](auto& a, const BlockedQuery& q) {
+                  return q.in[0].rank() == 4 ? plan_blocked_convolution(blocked_shape_of(a, q), q) : BlockedPlan();
+                }),
+                blocked_rule<ConvolutionAttrs>([](auto& a, const BlockedQuery& q, std::span<const Val> in) {
+                  return blocked_convolution(blocked_shape_of(a, q), q, in[0], in[1], a.no_bias ? Val() : in[2]);
+                })},
+    .split_bias =
+        [](void* attrs, std::span<Val> in, Val& bias) {
+          auto& a = *static_cast<ConvolutionAttrs*>(attrs);
+          for (int i = 2; i < in[1]->rank(); ++i)
+            if (in[1]->dims[i] != 1 || at(a.stride, i - 2, 1) != 1 || at(a.pad, i - 2, 0) != 0) return false;
+          if (a.no_bias || !in[2]) return true;
+          Shape spread{1, in[2]->size()};
+          for (int i = 2; i < in[1]->rank(); ++i) spread.push_back(1);
+          bias = reshape(in[2], spread);
+          in[2] = {};
+          a.no_bias = true;
+          return true;
+        },
+    .merge = {.add =
+                  [](void* attrs, std::span<Val> in, const void* other_attrs, std::span<const Val> other) {
+                    auto& a = *static_cast<ConvolutionAttrs*>(attrs);
+                    const auto& b = *static_cast<const ConvolutionAttrs*>(other_attrs);
+                    bool fits = in[1]->rank() == other[1]->rank() && same_windows(a, b, in[1]->rank() - 2);
+                    for (int i = 1; fits && i < in[1]->rank(); ++i) fits = in[1]->dims[i] == other[1]->dims[i];
+                    if (!fits || in[1]->dtype() != other[1]->dtype()) return false;
+                    bool biased = !(a.no_bias && b.no_bias);
+                    if (biased) in[2] = join({some_bias(a, in), some_bias(b, other)}, 0);
+                    in[1] = join({in[1], other[1]}, 0);
+                    a.no_bias = !biased;
+                    a.num_filter = in[1]->dims[0];
+                    return true;
+                  },
+              .part = [](const Val& y, int64_t begin, int64_t size) { return part(y, 1, begin, size); }},
     .samples =
         {{{.in = {{{2, 3, 5, 6}, {4, 3, 3, 3}, SampleInput({4})}}, .attrs = "kernel=(3, 3), pad=(1, 1), num_filter=4"},
           {.in = {{{2, 4, 7}, {6, 2, 3}}}, .attrs = "kernel=(3,), stride=(2,), dilate=(2,), num_group=2, no_bias=True"},

@@ -2,12 +2,14 @@
 // Pooling in one to three dimensions.
 #include "kernels/pooling.h"
 
+#include "kernels/blocked_pool.h"
 #include "kernels/pooling_pick.h"
 #include "ops/forms.h"
+#include "ops/nn/blocked.h"
 
 namespace twibil::ops {
 
-extern const OpDef op_pooling, op_pooling_grad, op_pooling_pick;
+extern const OpDef op_pooling, op_pooling_grad, op_pooling_pick, op_blocked_pooling;
 
 namespace {
 
@@ -134,12 +136,50 @@ TW_OP(pooling) = whole({
       Val x = g.x(0), y = g.y(), p = Val(a.p_value.value_or(2) - 1);
       return {apply(op_pooling_grad, spread, {g.dy() / power(y, p), x, y}) * power(x, p)};
     }),
+    .blocked = {blocked_plan_rule<PoolingAttrs>([](auto& a, const BlockedQuery& q) {
+                  return BlockedPlan{.possible = can_block(q.in[0]) && a.pool_type != kLp, .inputs = X0};
+                }),
+                blocked_rule<PoolingAttrs>([](auto& a, const BlockedQuery&, std::span<const Val> in) {
+                  return apply(op_blocked_pooling, a, {in[0]});
+                })},
+    .averages =
+        [](const void* attrs) {
+          int type = static_cast<const PoolingAttrs*>(attrs)->pool_type;
+          return type == kAvg || type == kSum;
+        },
     .samples = {{{.in = {{{2, 3, 6, 5}}}, .attrs = "kernel=(2, 2), stride=(2, 2)"},
                  {.in = {{{2, 3, 7}}},
                   .attrs = "kernel=(3,), pool_type=avg, stride=(2,), pad=(1,), pooling_convention=full"},
                  {.in = {{{1, 2, 4, 4, 4}}}, .attrs = "kernel=(2, 2, 2), pool_type=sum"},
                  {.in = {{{2, 3, 5, 5}}}, .attrs = "pool_type=avg, global_pool=True"},
                  {.in = {{{{2, 3, 5, 5}, Domain::positive}}}, .attrs = "kernel=(2, 2), pool_type=lp"}}},
+});
+
+TW_OP(blocked_pooling) = whole({
+    .name = "blocked_pooling",
+    .doc = "pooling of data in blocks of channels.",
+    .attrs = schema<PoolingAttrs>(kPoolingFields),
+    .in = {{{.name = "data", .doc = "(blocks, batch, height, width, 16)."}}},
+    .infer = infer_rule<PoolingAttrs>([](auto& a, SigsIn in, SigsOut out) {
+      const Shape& x = in[0].shape;
+      TW_CHECK(
+          x.rank() == 5 && a.pool_type != kLp, value,
+          "blocked_pooling: data must have shape (blocks, batch, height, width, 16), for any pool_type but lp; got ",
+          x);
+      Shape y = result_shape(a, {x[0], x[1], x[2], x[3]});
+      y.push_back(x[4]);
+      check_blocked(in[0], checked_mul(x[0], kChannelBlock), "blocked_pooling");
+      out[0] = {y, in[0].dtype};
+    }),
+    .types = bit_of(DType::float32),
+    .kernel = cpu_rule<PoolingAttrs>([](auto& a, Call& c) {
+      kernels::blocked_pool(kind_of(a), pool_shape(a, c.in[0].shape().first(4), c.out[0].shape().first(4)),
+                            c.in[0].as<float>(), c.out[0].template as<float>());
+    }),
+    .no_grad = "belongs to prediction",
+    .samples = {{{.in = {{{2, 2, 5, 6, 16}}}, .attrs = "kernel=(3, 3), stride=(2, 2), pad=(1, 1)"},
+                 {.in = {{{2, 2, 5, 4, 16}}}, .attrs = "kernel=(3, 3), pool_type=avg, pad=(1, 1)"},
+                 {.in = {{{2, 2, 5, 4, 16}}}, .attrs = "pool_type=avg, global_pool=True"}}},
 });
 
 TW_OP(pooling_grad) = whole({

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ops/forms.h"
+#include "ops/nn/blocked.h"
 #include "ops/strides.h"
 
 namespace twibil::ops {
@@ -133,6 +134,17 @@ TW_OP(concatenate) = whole({
       for (int k = 0; k < i; ++k) begin += in[static_cast<size_t>(k)].shape.size();
       return begin;
     }),
+    .blocked = {blocked_plan_rule<ConcatenateAttrs>([](auto& a, const BlockedQuery& q) {
+                  BlockedPlan plan{.possible = a.axis && (*a.axis == 1 || *a.axis == -3), .inputs = kAllInputs};
+                  plan.possible &= q.in.size() <= static_cast<size_t>(IntList::capacity);
+                  for (const Sig& s : q.in) plan.possible &= can_block(s);
+                  return plan;
+                }),
+                blocked_rule<ConcatenateAttrs>([](auto&, const BlockedQuery& q, std::span<const Val> in) {
+                  IntList channels;
+                  for (const Sig& s : q.in) channels.push_back(s.shape[1]);
+                  return join_blocks(in, channels);
+                })},
     .samples = {{{.in = {{{2, 3}, {4, 3}}}},
                  {.in = {{{2, 3}, {2, 1}, {2, 2}}}, .attrs = "axis=1"},
                  {.in = {{{2, 3}, {4}}}, .attrs = "axis=None"}}},
