@@ -82,12 +82,21 @@ void layer_case(int64_t batch, const Layer& l) {
   auto y = values(channel_blocks(l.out_channels) * batch * out * kChannelBlock + 16);
   for (const BlockedAlgorithm* algorithm : blocked_algorithms()) {
     if (algorithm->refuses(s) || algorithm == &blocked_reference) continue;
-    auto packed = values(algorithm->packed_size(s) + 16);
-    algorithm->pack(s, w.data(), aligned(packed));
+    // Weights of a megabyte and more once near, and once where a network of many layers leaves them: in memory.
+    const int64_t size = algorithm->packed_size(s);
+    const int64_t copies = batch == 1 && size > (1 << 18) ? (int64_t{16} << 20) / size + 2 : 1;
+    std::vector<float> packed(static_cast<size_t>(copies * size + 16));
+    for (int64_t i = 0; i < copies; ++i) algorithm->pack(s, w.data(), aligned(packed) + i * size);
     BlockedMachine machine = blocked_machine();
     machine.flops = roof() * 1e9;
     report(text(name, algorithm->name, text(" (", std::lround(algorithm->seconds(s, machine) * 1e6), " us)")), flops,
            [&] { algorithm->run(s, aligned(x), aligned(packed), {}, aligned(y)); });
+    int64_t turn = 0;
+    if (copies == 1) continue;
+    report(text(name, algorithm->name, ", weights in memory"), flops, [&] {
+      algorithm->run(s, aligned(x), aligned(packed) + turn * size, {}, aligned(y));
+      turn = (turn + 1) % copies;
+    });
   }
   const std::string plain = name + "NCHW";
   if (l.groups > 1) return;

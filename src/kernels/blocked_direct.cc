@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The direct convolution on blocked channels: sums the products as they stand. Every output is written by one call of
-// the register tile over the whole list of (input block, tap), so that its bits do not depend on how the work is cut.
+// The direct convolution on blocked channels: sums the products as they stand. Every output sums its list of
+// (input block, tap) in the same order and pieces, so that its bits do not depend on how the work is cut.
 //
 // A 1x1 convolution is a matrix product and reads its input where it lies. Otherwise bands of the input are copied with
 // their padding, so that neighbours in the output read neighbours in the copy whatever the stride and dilation. The
@@ -113,32 +113,53 @@ void fill_offsets(const BlockedPlan& p, int64_t* offsets) {
 
 // ---- The loops ------------------------------------------------------------------------------------------------------
 
-/// One or two output blocks of a band; `a` is where the band's first pixel is read.
+/// Where the weights of a tile lie, and those that follow.
+struct Weights {
+  const float* here;
+  const float* next;  // null: they need not be fetched
+};
+
+/// One or two output blocks of a band; `a` is where the band's first pixel is read. Long lists are summed in pieces
+/// whose weights stay in the L2 cache for all rows, while those of the next piece arrive from memory.
 void run_band(const BlockedPlan& p, const BlockedBand& band, int64_t tile, const float* a, const int64_t* offsets,
-              const float* packed, const BlockedEpilogue& e, float* y) {
+              const Weights& weights, const BlockedEpilogue& e, float* y) {
   const BlockedShape& s = p.s;
   const int64_t block = tile * p.lists.width, out_size = s.out[0] * s.out[1];
+  const bool through = p.through_lines();
   BlockedTile t{};
-  t.a_offsets = offsets;
-  t.blocks = p.lists.count * p.lists.taps;
   t.a_far = p.in_place;
-  t.b = packed + block * p.lists.column_size();
   t.b_column_step = p.lists.column_size();
   t.c_column_step = s.batch * out_size * kChannelBlock;
   t.columns = std::min(p.lists.width, p.lists.out_blocks - block);
-  t.bias = e.bias ? e.bias + block * kChannelBlock : nullptr;
-  t.lower = e.lower, t.upper = e.upper;
-  const bool through = p.through_lines();
   t.rows = through ? band.lines * band.columns : band.columns;
-  for (int64_t image = 0; image < band.images; ++image) {
-    const float* line = a + image * p.image_size() * kChannelBlock;
-    int64_t c =
-        ((block * s.batch + band.image + image) * out_size + band.line * s.out[1] + band.column) * kChannelBlock;
-    for (int64_t i = 0; i < (through ? 1 : band.lines); ++i) {
-      t.a = line, t.c = y + c;
-      if (e.residual) t.residual = e.residual + c;
-      blocked_tiles().run(t);
-      line += p.pitch() * kChannelBlock, c += s.out[1] * kChannelBlock;
+  const int64_t calls = band.images * (through ? 1 : band.lines), all = p.lists.count * p.lists.taps;
+  const int64_t passes = calls * ceil_div(t.rows, blocked_tiles().max_rows);
+  for (int64_t begin = 0; begin == 0 || begin < all; begin += p.piece) {
+    t.blocks = std::min(p.piece, all - begin);
+    const bool first = begin == 0, last = begin + t.blocks >= all;
+    t.a_offsets = offsets + begin;
+    t.b = weights.here + begin * kSquare;
+    t.next_b = !weights.next ? nullptr : last ? weights.next : t.b + t.blocks * kSquare;
+    t.next_b_lines = ceil_div(kChannelBlock, std::max<int64_t>(1, passes));
+    t.accumulate = !first;
+    t.bias = first && e.bias ? e.bias + block * kChannelBlock : nullptr;
+    if (last) t.lower = e.lower, t.upper = e.upper;
+    int64_t pass = 0;
+    for (int64_t image = 0; image < band.images; ++image) {
+      const float* line = a + image * p.image_size() * kChannelBlock;
+      int64_t c =
+          ((block * s.batch + band.image + image) * out_size + band.line * s.out[1] + band.column) * kChannelBlock;
+      for (int64_t i = 0; i < (through ? 1 : band.lines); ++i, ++pass) {
+        t.a = line, t.c = y + c;
+        // Before the first piece overwrites it: the residual may be y.
+        t.residual = first && e.residual ? e.residual + c : nullptr;
+        blocked_tiles().run(t);
+        line += p.pitch() * kChannelBlock, c += s.out[1] * kChannelBlock;
+        if (t.next_b) {
+          t.next_b += passes / calls * t.blocks * t.next_b_lines * kChannelBlock;
+          if ((pass + 1) * (passes / calls) * t.next_b_lines >= kChannelBlock) t.next_b = nullptr;  // all is on its way
+        }
+      }
     }
   }
 }
@@ -165,7 +186,10 @@ void run(const BlockedShape& shape, const float* x, const float* packed, const B
         copy_band(p, band, first, x, copy);
         copied_band = i / tiles, copied_first = first;
       }
-      run_band(p, band, i % tiles, a, offsets.data(), packed, e, y);
+      const int64_t tile = i % tiles, next = (tile + 1) % tiles;
+      const int64_t pair = p.lists.width * p.lists.column_size();
+      run_band(p, band, tile, a, offsets.data(), {packed + tile * pair, p.weights_far ? packed + next * pair : nullptr},
+               e, y);
     }
   });
 }

@@ -68,6 +68,9 @@ BlockedPlan::BlockedPlan(const BlockedShape& shape, int threads) : s(shape), lis
     s.in[1] = s.out[1] = s.batch * s.in[0] * s.in[1];
     s.batch = s.in[0] = s.out[0] = 1;
   }
+  const int64_t blocks = std::max<int64_t>(1, lists.count * lists.taps), block_bytes = kChannelBlock * kPixelBytes;
+  piece = even_size(blocks, l2_bytes() / 4 / (lists.width * block_bytes));
+  weights_far = lists.tiles() * lists.width * blocks * block_bytes > l2_bytes() / 2;
   lay_taps();
   cut(threads);
   if (reach[1] == 0) return;

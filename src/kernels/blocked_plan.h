@@ -52,6 +52,8 @@ struct BlockedPlan {
   Recycled<BlockedTap> taps;                   // [vertical][horizontal]
   int64_t reach[2] = {0, 0};                   // how far taps go beyond the position of the output
   int64_t images = 1, lines = 1, columns = 1;  // of the output in a band
+  int64_t piece;                               // blocks of a list that are summed at once
+  bool weights_far;                            // they do not stay in the L2 cache from one band to the next
 
   BlockedPlan(const BlockedShape& shape, int threads);
 

@@ -36,7 +36,8 @@ struct Place {
   float* c;
   const float* bias;
   const float* residual;
-  const float* next_b;  // or null
+  const float* next_b;  // of all columns, in the first pass through them; or null
+  int64_t next_b_lines;
 };
 
 /// kDense: rows of A follow each other, so that every element has a constant address within its block.
@@ -58,16 +59,16 @@ template <int MR, int NV, bool kDense> HWY_NOINLINE void tile(const BlockedTile&
 
   const float* b = p.b;
   for (int64_t i = 0; i < t.blocks; ++i, b += kBlockSize) {
-    if (p.next_b) {
-      for (int64_t k = 0; k < kBlockSize; k += kChannelBlock) {
-        for (int v = 0; v < NV; v += kBlockVectors) {
-          __builtin_prefetch(p.next_b + i * kBlockSize + k + v * b_step, 0, 2);
-        }
-      }
-    }
     const float* a = p.a + t.a_offsets[i];
     if (t.a_far) {
       for (int m = 0; m < MR; ++m) __builtin_prefetch(a + (MR + m) * t.a_row_step);
+    }
+    if (p.next_b) {
+      const float* line = p.next_b + i * p.next_b_lines * kChannelBlock;
+      for (int64_t n = 0; n < p.next_b_lines; ++n, line += kChannelBlock) {
+        __builtin_prefetch(line, 0, 2);
+        if (t.columns > 1) __builtin_prefetch(line + t.b_column_step, 0, 2);
+      }
     }
     const float* fives[3] = {a, a + 5 * t.a_row_step, a + 10 * t.a_row_step};  // a step times 0 to 4 is one address
 #pragma GCC unroll 16
@@ -143,13 +144,14 @@ void run_blocked_tile(const BlockedTile& t) {
                t.c + c_start,
                t.bias ? t.bias + v * kLanes : nullptr,
                t.residual ? t.residual + c_start : nullptr,
-               t.next_b ? t.next_b + column * t.b_column_step : nullptr};
+               v == 0 ? t.next_b : nullptr,
+               t.next_b_lines ? t.next_b_lines : (kChannelBlock + tiles - 1) / tiles};
     for (int64_t i = 0; i < tiles; ++i) {
       const int64_t n = rows + (i < longer);
       table[n](t, p);
       p.a += n * t.a_row_step, p.c += n * t.c_row_step;
       if (p.residual) p.residual += n * t.c_row_step;
-      p.next_b = nullptr;
+      if (p.next_b) p.next_b += t.blocks * p.next_b_lines * kChannelBlock;
     }
   }
 }

@@ -20,7 +20,8 @@ struct BlockedTile {
   const float* b;      // block i of column j: b + j * b_column_step + i * 256, [16][16]
   int64_t b_column_step;
   const float* next_b = nullptr;  // laid out as b: fetched to the L2 cache meanwhile
-  float* c;                       // row r, column j: c + r * c_row_step + j * c_column_step
+  int64_t next_b_lines = 0;  // so many cache lines of each column for each block of each tile; 0: as many as it takes
+  float* c;                  // row r, column j: c + r * c_row_step + j * c_column_step
   int64_t c_row_step = kChannelBlock, c_column_step;
   int64_t rows, columns;    // any number of rows, which are split into tiles of nearly the same size
   bool accumulate = false;  // C += sum

@@ -233,6 +233,29 @@ TEST_P(BlockedAlgorithms, TheResidualMayBeTheOutput) {
   }
 }
 
+TEST_P(BlockedAlgorithms, SumThousandsOfProducts) {
+  for (int64_t size : {5, 15}) {  // tiles through lines, and in them
+    BlockedShape s;
+    s.in_channels = 32 * 16, s.out_channels = 40;
+    s.in[0] = s.in[1] = s.out[0] = s.out[1] = size;
+    s.kernel[0] = s.kernel[1] = 3, s.pad[0] = s.pad[1] = 1;
+    if (size == 15) s.in_channels = 30 * 16, s.out[0] = 3;
+    const Case c(s, 5);
+    std::vector<float> packed(static_cast<size_t>(blocked_direct.packed_size(s)));
+    blocked_direct.pack(s, c.w.data(), packed.data());
+    for (int threads : {1, 3}) {
+      set_num_threads(threads);
+      const Case::Variant v = {true, true, true};
+      const std::vector<float> apart = c.run(blocked_direct, packed, v);
+      check(c, blocked_direct, v, apart);
+      std::vector<float> y = c.residual;
+      const BlockedEpilogue e = {.bias = c.bias.data(), .residual = y.data(), .lower = 0, .upper = 1};
+      blocked_direct.run(s, c.x.data(), packed.data(), e, y.data());
+      ASSERT_EQ(std::memcmp(y.data(), apart.data(), y.size() * sizeof(float)), 0) << size << ", " << threads;
+    }
+  }
+}
+
 TEST_P(BlockedAlgorithms, TakeNoPicturesAndNoPixels) {
   for (int what = 0; what < 3; ++what) {
     BlockedShape s;
