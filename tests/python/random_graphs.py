@@ -17,9 +17,11 @@ import twibil as mx
 from twibil import _core, autograd
 
 MOST_ELEMENTS = 600
-# Where rows lie in memory another way, sums add up in another order; and a folded batch normalisation rounds elsewhere.
+# Where rows lie in memory another way, sums add up in another order; and a folded batch normalisation rounds elsewhere;
+# what is computed in blocks of channels adds up in another order.
 # Graphs with these may differ in their last bits.
-LOOSE = {"sum", "mean", "prod", "norm", "var", "std", "cumsum", "softmax", "log_softmax", "batch_norm", "batch_norm_predict", "sum_to_like"}
+LOOSE = {"sum", "mean", "prod", "norm", "var", "std", "cumsum", "softmax", "log_softmax", "batch_norm", "batch_norm_predict", "sum_to_like",
+         "convolution", "pooling", "lrn"}
 VARIABLE_SHAPES = ((), (4,), (3, 4), (3, 1), (1, 4), (2, 3, 4), (2, 1, 4), (1,), (4, 3), (2, 3, 4, 4))
 DTYPES = ("float32",) * 6 + ("float64", "float16", "bfloat16", "int32", "int64", "bool")
 POINTWISE = [op for op in OPERATORS if op["pointwise"]]

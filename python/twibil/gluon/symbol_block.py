@@ -6,6 +6,7 @@ from .. import _core
 from ..base import describe
 from ..serialization import load_params
 from ..sym import Group, Symbol, Variable
+from ..sym.compiled import kernel_rules
 from ..trace import Program, symbols_in
 from . import generation
 from .hybrid_block import HybridBlock
@@ -97,7 +98,8 @@ class SymbolBlock(HybridBlock):
                 p.cast(dtype)
 
     def hybridize(self, active=True, **kwargs) -> None:
-        """Accepted: the block is a graph already."""
+        """The block is a graph already; `exact` and `autotune` say which algorithms it takes (see `sym.compile`)."""
+        self._program.compiled.rules(*kernel_rules("hybridize", kwargs.get("exact"), kwargs.get("autotune")))
 
     def export(self, path, epoch=0, remove_amp_cast=True):
         from .export import write
