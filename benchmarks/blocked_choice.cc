@@ -31,7 +31,7 @@ float* aligned(std::vector<float>& v) {
 
 struct Sums {
   int shapes = 0, right = 0;
-  double lost = 0, worst = 0, errors = 0;
+  double lost = 0, worst = 0, ratio = 0, ratio_squared = 0;  // ratio: logarithms of predicted / measured
   int predictions = 0;
 };
 
@@ -48,7 +48,8 @@ double measure(const BlockedAlgorithm& a, const BlockedShape& s, std::vector<flo
   for (int64_t i = 0; i < 3 || now() - begin < kSeconds; ++i) {
     const double start = now();
     a.run(s, aligned(x), aligned(weights) + i % copies * size, e, aligned(y));
-    best = std::min(best, now() - start);
+    const double seconds = now() - start;
+    if (seconds > 0) best = std::min(best, seconds);  // a clock may stand still
   }
   return best;
 }
@@ -64,7 +65,8 @@ void try_shape(const BlockedShape& s, const BlockedMachine& machine, std::vector
     std::printf("  %s %.0f us (%.0f)", a->name, seconds * 1e6, predicted * 1e6);
     if (predicted < least) least = predicted, chosen = seconds;
     best = std::min(best, seconds);
-    sums.errors += std::pow(std::log(predicted / seconds), 2);
+    const double ratio = std::log(predicted / seconds);
+    sums.ratio += ratio, sums.ratio_squared += ratio * ratio;
     ++sums.predictions;
   }
   const double flops = 2.0 * static_cast<double>(s.batch * s.in_channels * s.out_channels * s.out[0] * s.out[1] *
@@ -87,7 +89,7 @@ int main(int argc, char** argv) {
   set_num_threads(threads);
   BlockedMachine machine = blocked_machine();
   machine.bandwidth *= static_cast<double>(threads) / machine.threads;
-  machine.flops = roof() * 1e9;
+  machine.flops *= static_cast<double>(threads) / machine.threads;
   machine.threads = threads;
   const auto room = static_cast<size_t>(kLargest + 16);
   std::vector<float> x(room), y(room), weights;
@@ -105,9 +107,10 @@ int main(int argc, char** argv) {
       }
     }
   }
+  const double mean = sums.ratio / sums.predictions;
   std::printf(
       "%s, %d thread(s): the fastest of %d shapes was chosen %d times; lost %.1f %% on average, %.0f %% at most; "
-      "predictions are off by a factor of %.2f\n",
+      "predictions are %.2f of the time, and vary by a factor of %.2f\n",
       std::string(name_of(isa())).c_str(), threads, sums.shapes, sums.right, 100 * sums.lost / sums.shapes,
-      100 * sums.worst, std::exp(std::sqrt(sums.errors / sums.predictions)));
+      100 * sums.worst, std::exp(mean), std::exp(std::sqrt(sums.ratio_squared / sums.predictions - mean * mean)));
 }

@@ -17,7 +17,8 @@ using Lanes = double[kChannelBlock];
 /// One input channel's weights to one block of output channels; `point_step` lies between the transformed values.
 template <class F0, class F1>
 void transform_weights(const Lanes (&w)[kMostTaps][kMostTaps], int64_t point_step, float* u) {
-  static constexpr auto g0 = in_double(F0::matrices.weight), g1 = in_double(F1::matrices.weight);
+  static constexpr auto g0 = in_double(F0::matrices.weight);
+  static constexpr auto g1 = in_double(F1::matrices.weight);
   Lanes columns[F0::n][F1::r] = {};
   for (size_t i = 0; i < F0::n; ++i) {
     for (size_t q = 0; q < F1::r; ++q) {
