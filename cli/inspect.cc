@@ -35,11 +35,19 @@ std::map<std::string, Sig> input_signatures(const Model& model, const Arguments&
   std::map<std::string, Sig> known;
   for (auto& [name, array] : model.parameters()) known[name] = {array.shape(), array.dtype()};
   if (model.inputs().empty()) return known;
-  TW_CHECK(model.inputs().size() == 1, value, model.symbol_path(), ": the network has ", model.inputs().size(),
-           " inputs; this command knows networks with one");
-  PredictSettings s = read_settings(model);
   std::string given = a.option("shape");
-  known[model.inputs()[0]] = {given.empty() ? Shape{1, 3, s.height, s.width} : parse_shape(given), DType::float32};
+  PredictSettings s = read_settings(model);
+  bool all_said = true;  // of several inputs the graph must tell the shapes
+  for (const std::string& name : model.inputs()) {
+    Hint h = hint_of(model, name);
+    Shape picture{1, 3, s.height, s.width}, shape = h.has_shape ? h.shape : picture;
+    for (int i = 0; i < shape.rank(); ++i)
+      if (shape[i] < 0) shape[i] = shape.rank() == 4 ? picture[i] : 1;
+    all_said &= h.has_shape;
+    known[name] = {given.empty() ? shape : parse_shape(given), h.dtype == kUnknownDType ? DType::float32 : h.dtype};
+  }
+  TW_CHECK(model.inputs().size() == 1 || (given.empty() && all_said), value, model.symbol_path(), ": the network has ",
+           model.inputs().size(), " inputs; this command knows networks with one, or that say all shapes themselves");
   return known;
 }
 
@@ -121,7 +129,10 @@ int explain(const Words& words) {
   const Model& model = only_model(a, holder);
   auto signatures = input_signatures(model, a);
   std::vector<Array> inputs;
-  for (const std::string& name : model.inputs()) inputs.push_back(Array::zeros(signatures[name].shape));
+  for (const std::string& name : model.inputs()) {
+    const Sig& s = signatures[name];
+    inputs.push_back(Array::zeros(s.shape, s.dtype));
+  }
   for (const Array& y : model.all(inputs)) y.wait_to_read();
   std::string report = model.function().explain();
   std::string to = a.option("html");

@@ -64,8 +64,19 @@ void read_detector(const Reader& r, const Json& j, PredictSettings& s) {
 
 }  // namespace
 
+Hint hint_of(const Model& model, const std::string& input) {
+  for (const SymbolNode* v : variables_of(model.symbol().outputs()))
+    if (v->name == input) return v->hint;
+  return {};
+}
+
 PredictSettings read_settings(const Model& model) {
   PredictSettings s;
+  if (model.inputs().size() == 1) {  // a graph may say the size of its pictures
+    Hint h = hint_of(model, model.inputs()[0]);
+    bool pictures = h.has_shape && h.shape.rank() == 4;
+    if (pictures && h.shape[2] > 0 && h.shape[3] > 0) s.height = h.shape[2], s.width = h.shape[3];
+  }
   std::string path = model.stem() + "-predict.json";
   if (!std::filesystem::exists(path)) return s;
   s.found = true;

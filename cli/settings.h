@@ -33,5 +33,7 @@ struct PredictSettings {
   }
 };
 PredictSettings read_settings(const Model& model);
+/// What the graph says of an input.
+Hint hint_of(const Model& model, const std::string& input);
 
 }  // namespace twibil::cli

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Trained networks from files, for programs that only use them: MXNet's pair of NAME-symbol.json and NAME-0000.params,
-// as gluon's export() writes it.
+// as gluon's export() writes it, or an ONNX model.
 //
 //   Model model("resnet18");
 //   Array scores = model(picture);   // any number of threads may call it
@@ -16,8 +16,8 @@ std::vector<NamedArray> load_arrays(const std::string& path);
 
 class Model {
  public:
-  /// `path`: NAME, NAME-symbol.json or NAME-0012.params. Of several .params files the one with the highest number
-  /// counts. Everything is read and checked before this returns; an error names the file and the reason.
+  /// `path`: NAME, NAME-symbol.json, NAME-0012.params or NAME.onnx. Of several .params files the one with the highest
+  /// number counts. Everything is read and checked before this returns; an error names the file and the reason.
   explicit Model(const std::string& path);
 
   /// The results, in prediction mode, for the inputs in the order of inputs().
@@ -42,6 +42,8 @@ class Model {
  private:
   void find_files(const std::string& path);
   void read_parameters();
+  void read_onnx(const std::string& path);
+  void compile_graph();
   std::string stem_, symbol_path_, params_path_;
   Symbol symbol_;
   Function function_;

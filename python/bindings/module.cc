@@ -14,6 +14,7 @@
 #include "ir/registry.h"
 #include "library.h"
 #include "memory/allocator.h"
+#include "onnx.h"
 #include "operators.h"
 #include "optimizer.h"
 #include "quick_method.h"
@@ -231,6 +232,7 @@ PyMODINIT_FUNC PyInit__core() {
     add_optimizer(module.get());
     install_engine_hooks();
     add_files(module.get());
+    add_onnx(module.get());
     add_scenes(module.get());
     add_registry(module.get());
     add_library(module.get());

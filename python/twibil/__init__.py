@@ -18,6 +18,7 @@ from . import control_flow, operator
 
 operator.add_to(sym)
 from . import library, ndarray, lr_scheduler, optimizer, metric, gluon
+from . import onnx, contrib
 from .alias import install_as_mxnet
 from .util import (is_np_array, is_np_default_dtype, is_np_shape, np_array, np_default_dtype, np_shape,  # noqa: F401
                    reset_np, set_np, set_np_shape, use_np, use_np_array, use_np_default_dtype, use_np_shape)
@@ -32,4 +33,4 @@ __version__ = _core.__version__
 __all__ = ["np", "npx", "nd", "ndarray", "autograd", "gluon", "init", "initializer", "optimizer", "lr_scheduler",
            "metric", "random", "image", "context", "device", "util", "base", "serialization", "cpu", "gpu",
            "cpu_pinned", "num_gpus", "Context", "Device", "current_context", "current_device", "MXNetError", "waitall",
-           "install_as_mxnet", "jit"]
+           "install_as_mxnet", "jit", "onnx"]

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "api/io/onnx_import.h"
 #include "api/io/params_file.h"
 #include "api/io/torch_file.h"
 #include "ir/modes.h"
@@ -13,7 +14,7 @@ namespace twibil {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr std::string_view kSymbolEnd = "-symbol.json", kParamsEnd = ".params";
+constexpr std::string_view kSymbolEnd = "-symbol.json", kParamsEnd = ".params", kOnnxEnd = ".onnx";
 
 bool ends_with_number(std::string_view s, std::string_view stem,
                       int& number) {  // "NAME-0012.params"
@@ -116,7 +117,32 @@ void Model::read_parameters() {
   }
 }
 
+void Model::read_onnx(const std::string& path) {
+  io::OnnxModel file = io::read_onnx(path);
+  io::OnnxProgram program = io::import_onnx(file, path);
+  symbol_path_ = params_path_ = path;
+  stem_ = path.substr(0, path.size() - kOnnxEnd.size());
+  symbol_ = Symbol(std::move(program.heads));
+  std::vector<std::string> names = symbol_.list_inputs();
+  auto used = [&](const std::string& name) { return std::ranges::find(names, name) != names.end(); };
+  for (auto& [name, value] : program.parameters)
+    if (used(name)) parameters_[name] = Array(value);
+  for (const io::OnnxValue& in : program.inputs)
+    if (used(in.name)) inputs_.push_back(in.name);
+}
+
+void Model::compile_graph() {
+  CompileSettings settings;
+  for (auto& [name, array] : parameters_) settings.fixed.push_back(name);
+  function_ = compile(symbol_, settings);
+}
+
 Model::Model(const std::string& path) {
+  if (path.ends_with(kOnnxEnd)) {
+    read_onnx(path);
+    compile_graph();
+    return;
+  }
   find_files(path);
   symbol_ = load_symbol(symbol_path_);
   read_parameters();

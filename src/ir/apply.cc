@@ -10,6 +10,7 @@ namespace twibil {
 
 TW_API constinit thread_local Modes modes;
 ApplyFunction apply_hook = nullptr;
+void (*wait_hook)(const Value& v) = nullptr;
 
 static std::atomic<DType> chosen_float = DType::float32;
 

@@ -8,7 +8,8 @@
 namespace twibil {
 
 using ApplyFunction = void (*)(const OpDef& op, const void* attrs, std::span<Value* const> in, Value** out);
-extern ApplyFunction apply_hook;  // installed by the runtime
+extern ApplyFunction apply_hook;           // installed by the runtime
+extern void (*wait_hook)(const Value& v);  // until the elements are there; installed by the runtime
 
 /// Room for the outputs of one call, null at first.
 class OutputPointers {

@@ -67,6 +67,9 @@ struct GraphFunction {
   virtual const char* name() const = 0;
   /// Signatures of the outputs; an error of the right class where the inputs do not fit.
   virtual std::vector<Sig> infer(SigsIn in) const = 0;
+  /// Whether it is replaced by its parts wherever it stands: run() is then called on traced arrays too, and infer() not
+  /// at all.
+  virtual bool unfolds() const { return false; }
   /// Fills in signatures of inputs that follow from those that are there.
   virtual void complete(std::span<Sig>) const {}
   /// Runs on arrays that are ready. May be called by many threads.

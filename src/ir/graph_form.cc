@@ -4,22 +4,12 @@
 #include <algorithm>
 #include <map>
 
+#include "ir/form_words.h"
 #include "ir/registry.h"
 
 namespace twibil {
 
 namespace {
-
-/// Calls f with every word of a list that is separated by blanks, until f says that it is done.
-template <class F> void each_word(const char* words, F f) {
-  std::string_view rest = words ? words : "";
-  while (!rest.empty()) {
-    size_t blank = rest.find(' ');
-    std::string_view word = rest.substr(0, blank);
-    rest = blank == std::string_view::npos ? std::string_view() : rest.substr(blank + 1);
-    if (!word.empty() && f(word)) return;
-  }
-}
 
 /// What files call the operator that a front end knows by this name.
 std::vector<std::string> derived_names(std::string_view name) {
@@ -53,23 +43,6 @@ const Names& names() {
     return t;
   }();
   return table;
-}
-
-struct AttrForm {
-  std::string_view own, word, fallback;
-  bool has_fallback = false;
-};
-/// "axis:dim=1": own attribute, word, default.
-AttrForm parse_form(std::string_view item) {
-  AttrForm f;
-  size_t equals = item.find('=');
-  f.has_fallback = equals != std::string_view::npos;
-  if (f.has_fallback) f.fallback = item.substr(equals + 1);
-  std::string_view head = item.substr(0, equals);
-  size_t colon = head.find(':');
-  f.own = head.substr(0, colon);
-  f.word = colon == std::string_view::npos ? f.own : head.substr(colon + 1);
-  return f;
 }
 
 }  // namespace

@@ -36,6 +36,7 @@ struct Slot {
   const char* doc = nullptr;
   const char* renames = nullptr;  // other keywords, separated by blanks ("min amin")
   bool shape_only = false;        // shape and dtype are read, never the elements
+  bool value = false;             // of composed operators: its elements decide the parts (the sizes of a reshape)
 };
 
 /// What a kernel sees of an array.
@@ -223,7 +224,9 @@ enum class Role : uint8_t {
   assign,
   broadcast_like,
   to_blocks,
-  from_blocks
+  from_blocks,
+  stack,  // several arrays along a new axis
+  item    // one element of an axis; the index is an attribute
 };
 /// How MXNet's graph files spell calls of an operator, where its public names do not say it; ir/graph_form.h reads it.
 struct GraphForm {
@@ -231,6 +234,13 @@ struct GraphForm {
   const char* attrs = nullptr;   // "axis:dim=1 mode=clip": own attribute, the files' word for it, and their default
   const char* inputs = nullptr;  // what files call the inputs, of which variables get their names ("bn0_moving_mean")
   const char* wanted = nullptr;  // "gamma:act_type=prelu": optional inputs that a call needs where an attribute says so
+};
+/// How ONNX models spell calls of an operator; ir/onnx_form.h reads it.
+struct OnnxForm {
+  const char* names = nullptr;   // "Relu Softmax:13 Upsample:7-9 com.microsoft.Gelu": with opsets, where not all fit
+  const char* attrs = nullptr;   // "axis=1 newshape:shape": own attribute, ONNX's word for it, ONNX's default. The word
+                                 // @outputs stands for the number of the node's outputs, @opset for the model's opset
+  const char* unused = nullptr;  // "storage_order saturate=1": attributes that change nothing here (with that value)
 };
 using CountFunction = int (*)(const void* attrs);
 struct Pair {  // output shares or updates input
@@ -279,6 +289,7 @@ struct OpDef {
   const char* doc = nullptr;               // one sentence, present tense; more lines may follow
   std::array<const char*, 10> names = {};  // public names: "np.sum", "npx.relu", "ndarray.sum" (a method), "nd.sum"
   GraphForm graph = {};
+  OnnxForm onnx = {};
   const OpDef* scalar_form = nullptr;           // the operator for (x, number), with the attribute `scalar`
   const OpDef* reversed_scalar_form = nullptr;  // for (number, x)
   AttrSchema attrs = {};
@@ -314,8 +325,10 @@ struct OpDef {
   bool overwrites = false;  // writes all elements of what it updates and reads none of them
   bool in_order = false;    // a view of a row-major array is its elements in the shape that infer gives
   bool keeps = false;       // gives its first input where that has the result's shape and dtype already
-  bool creates = false;     // has no array input: shape and dtype come from attributes
-  bool heavy = false;       // cost grows faster than its bytes (matrix products, convolutions)
+  bool unfolds = false;  // composed: replaced by its parts wherever it is called, also where a trace keeps calls as the
+                         // user wrote them, for its parts depend on elements (Slot::value), or are known at once
+  bool creates = false;  // has no array input: shape and dtype come from attributes
+  bool heavy = false;    // cost grows faster than its bytes (matrix products, convolutions)
   double (*cost)(const void* attrs, SigsIn in, SigsIn out) = nullptr;  // arithmetic operations, for heavy ones
   AlgorithmFunction algorithm = nullptr;  // where the kernel has several: which one a call takes, for people
   PredictFunction predict = nullptr;      // what a .trains operator is outside training

@@ -74,7 +74,7 @@ void no_data_error(const char* who) {
 
 void data_dependent_error(const char* who) {
   for (Tracer* t = tracer; t; t = t->outer) t->met_data_dependence = true;
-  throw_error(
+  throw DataDependence(
       ErrorKind::runtime,
       text(who,
            ": the shape of the result depends on the values, which are not known inside a traced function. Call "

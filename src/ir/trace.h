@@ -78,6 +78,11 @@ Edge edge_of(Value& v);
 void relink(Value& v, Edge edge);
 /// A runtime error that says why the elements of a traced value cannot be looked at.
 [[noreturn]] void no_data_error(const char* who);
+/// The error of data_dependent_error(): whoever runs a whole graph can run it node by node instead.
+class DataDependence : public Error {
+ public:
+  using Error::Error;
+};
 /// For operators whose result's shape depends on elements; marks the running traces.
 [[noreturn]] void data_dependent_error(const char* who);
 /// The same for `if x:`.

@@ -482,7 +482,7 @@ CompiledGraph::CompiledGraph(std::vector<SymbolRef> heads, std::vector<SymbolRef
   all.insert(all.end(), effects_.begin(), effects_.end());
   TW_CHECK(!all.empty(), value, "compile: at least one output is needed");
   for (const SymbolNode* n : reachable(all)) {
-    if (n->kind == SymbolNode::Kind::call) depends_on_data_ |= n->op->data_dependent;
+    if (n->kind == SymbolNode::Kind::call) depends_on_data_ = depends_on_data_ || n->op->data_dependent;
     if (n->is_input())
       TW_CHECK(std::ranges::any_of(inputs_, [&](const SymbolNodePtr& i) { return i.get() == n; }), value,
                "compile: variable ", n->name, " is not among the inputs");
@@ -600,7 +600,13 @@ std::vector<Val> CompiledGraph::call(std::span<const Val> arguments) {
   }
   if (traced || depends_on_data_) return interpret(arguments);
 
-  CompiledPtr compiled = compiled_for(arguments);
+  CompiledPtr compiled;
+  try {
+    compiled = compiled_for(arguments);
+  } catch (const DataDependence&) {  // a composed operator met elements that it needs to know
+    depends_on_data_ = true;
+    return interpret(arguments);
+  }
   const Executable& e = *compiled->executable;
   if (e.updates_any() && overlaps(e, arguments)) return interpret(arguments);
   const Graph& g = e.graph();

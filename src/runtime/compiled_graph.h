@@ -2,6 +2,7 @@
 // A symbol as a function on arrays: compiled once per signature (shapes, dtypes, mode, which arguments want gradients),
 // and part of the tape like any operator.
 #pragma once
+#include <atomic>
 #include <map>
 #include <mutex>
 
@@ -74,7 +75,7 @@ class CompiledGraph : public std::enable_shared_from_this<CompiledGraph> {
   std::vector<SymbolRef> heads_, effects_;
   std::vector<SymbolNodePtr> inputs_;
   CompileOptions options_;
-  bool depends_on_data_ = false;  // shapes follow from values: there is no plan
+  std::atomic<bool> depends_on_data_{false};  // shapes follow from values: there is no plan
   int compilations_ = 0;
   std::shared_ptr<Prepared> prepared_;
   mutable std::mutex mutex_;

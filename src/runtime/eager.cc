@@ -317,6 +317,7 @@ void assign(Value& dst, Value& src) {
 
 void install_runtime() {
   apply_hook = apply_eagerly;
+  wait_hook = wait_to_read;
   free_variable = [](engine::Variable* v) { destroy_block(v); };
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shapes and dtypes of a symbol, forwards from what is known; an operator may complete its parameters from its data.
+#include "ir/apply.h"
 #include "ir/modes.h"
+#include "runtime/eager.h"
 #include "runtime/lower.h"
 #include "runtime/trace_call.h"
 
@@ -30,13 +32,17 @@ class Inference {
     switch (n.kind) {
       case SymbolNode::Kind::variable:
       case SymbolNode::Kind::captured: return variable(n);
-      case SymbolNode::Kind::constant: found.nodes[&n] = {n.value->sig()}; return;
+      case SymbolNode::Kind::constant:
+        found.nodes[&n] = {n.value->sig()};
+        values_[&n] = {n.value};
+        return;
       case SymbolNode::Kind::call: return call(n);
       case SymbolNode::Kind::function: return function(n);
       case SymbolNode::Kind::backward: return backward(n);
     }
   }
   InferredSigs found;
+  std::unordered_map<const SymbolNode*, std::vector<Val>> values_;  // elements that are known without any data
 
  private:
   void variable(const SymbolNode& n) {
@@ -92,6 +98,16 @@ class Inference {
     if (!all_known(n, in)) return;
     std::vector<Sig> sigs;
     try {
+      if (needs_values(n))
+        return evaluate(n, [&](std::span<const Val> v) {
+          std::vector<Value*> raw;
+          for (const Val& x : v) raw.push_back(x.get());
+          OutputPointers results(*n.op, attrs);
+          invoke(*n.op, attrs, raw, results.data());
+          std::vector<Val> y;
+          for (int k = 0; k < results.count(); ++k) y.push_back(Val::adopt(results[k]));
+          return y;
+        });
       sigs = infer_outputs(*n.op, attrs, in);
     } catch (Error& e) {
       e.suffix(n.site.empty() ? text(" (node ", n.name, ")") : text(" (called at ", n.site, ")"));
@@ -109,7 +125,44 @@ class Inference {
     in = inputs(n);
     auto& out = found.nodes[&n];
     out.resize(static_cast<size_t>(n.outputs));
-    if (all_known(n, in)) out = n.function->infer(in);
+    if (!all_known(n, in)) return;
+    if (n.function->unfolds()) evaluate(n, [&](std::span<const Val> v) { return n.function->run(v, modes.training); });
+    else out = n.function->infer(in);
+  }
+  Val known_value(const SymbolRef& r) const {
+    auto it = r ? values_.find(r.node.get()) : values_.end();
+    return it == values_.end() ? Val() : it->second[static_cast<size_t>(r.output)];
+  }
+  /// Sizes may follow from elements: a call of such an operator, or of any on elements that are known, is made on them.
+  bool needs_values(const SymbolNode& n) const {
+    if (n.op->unfolds) return true;
+    bool all = !n.in.empty() && !n.op->random && !n.op->writes_inputs();
+    for (const SymbolRef& r : n.in) all = all && (!r || known_value(r));
+    return all;
+  }
+  template <class Run> void evaluate(const SymbolNode& n, Run run) {
+    ShapeTracer shapes;
+    TraceScope scope(&shapes);
+    ModeScope quiet(false, modes.training);
+    std::vector<Val> in;
+    for (const SymbolRef& r : n.in) {
+      Val v = known_value(r);
+      in.push_back(!r || v ? v : Val::adopt(new_traced(shapes, {0, 0}, found.of(r))));
+    }
+    std::vector<Val> y;
+    try {
+      y = run(in);
+    } catch (Error&) {
+      if (shapes.met_data_dependence) return;  // it is known when it runs
+      throw;
+    }
+    auto& out = found.nodes[&n];
+    std::vector<Val>& kept = values_[&n];
+    kept.resize(out.size());
+    for (size_t k = 0; k < y.size() && k < out.size(); ++k) {
+      out[k] = y[k].sig();
+      if (y[k] && !y[k]->has(kTraced)) kept[k] = y[k];
+    }
   }
   void backward(const SymbolNode& n) {  // gradients have the signatures of what they are gradients of
     auto& out = found.nodes[&n];
@@ -139,11 +192,13 @@ InferredSigs infer_sigs(std::span<const SymbolRef> heads, const std::unordered_m
   for (int round = 0; round < 8; ++round) {
     Inference next(given, true);
     next.found = inference.found;
+    next.values_ = inference.values_;
     for (SymbolNode* n : nodes) {
       if (n->is_input() && next.found.nodes.contains(n)) continue;
       next.visit(*n);
     }
     inference.found = std::move(next.found);
+    inference.values_ = std::move(next.values_);
     size_t now = 0;
     for (SymbolNode* n : nodes)
       for (const Sig& s : inference.found.nodes[n]) now += !known(s);

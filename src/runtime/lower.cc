@@ -133,6 +133,14 @@ std::vector<Val> Interpreter::inputs_of(const SymbolNode& n) {
   return in;
 }
 
+/// Whether a call in a trace can run at once: its inputs are constants, or follow from constants and shapes.
+static bool is_known(const SymbolNode& n, std::span<const Val> in) {
+  if (!tracer || n.in.empty() || n.op->random || n.op->writes_inputs()) return false;
+  for (size_t i = 0; i < in.size(); ++i)
+    if (in[i] && (in[i]->has(kTraced) || n.in[i].node->is_input())) return false;
+  return true;
+}
+
 std::vector<Val> Interpreter::call(const SymbolNode& n) {
   std::vector<Val> in = inputs_of(n), out;
   std::vector<std::pair<size_t, Val>> written = own_handles(*n.op, in);
@@ -140,7 +148,10 @@ std::vector<Val> Interpreter::call(const SymbolNode& n) {
   for (const Val& v : in) raw.push_back(v.get());
   const void* attrs = n.attrs.empty() ? nullptr : n.attrs.data();
   OutputPointers results(*n.op, attrs);
-  invoke(*n.op, attrs, raw, results.data());
+  {
+    TraceScope known(is_known(n, in) ? nullptr : tracer);
+    invoke(*n.op, attrs, raw, results.data());
+  }
   for (auto& [i, handle] : written) {
     relink(*handle, link_of(*in[i]).edge);
     bump_version(handle.get());
@@ -228,6 +239,7 @@ std::vector<Val> Interpreter::backward(const SymbolNode& n) {
 
 std::vector<Val> Interpreter::function(const SymbolNode& n) {
   std::vector<Val> in = inputs_of(n);
+  if (n.function->unfolds()) return n.function->run(in, modes.training);
   return call_function(n.function, in);
 }
 

@@ -23,7 +23,7 @@ std::vector<Sig> expand_shapes(const OpDef& op, const void* attrs, std::span<Val
   ModeScope quiet(false, modes.training);
   std::vector<Val> stand_ins;
   for (Value* v : in) {
-    bool number = v && v->has(kWeak);
+    bool number = v && (v->has(kWeak) || (op.unfolds && !v->has(kTraced)));
     stand_ins.push_back(!v ? Val() : number ? Val::share(v) : Val::adopt(new_traced(shapes, {0, 0}, v->sig())));
   }
   Vals y = op.expand(attrs, stand_ins);
@@ -152,8 +152,8 @@ void trace_call(const OpDef& op, const void* attrs, std::span<Value* const> oper
   std::vector<Val> copies;
   long spent = separate_overlaps(op, in, copies);
   bool recording = must_record(op, in);
-  if ((op.expand || (op.predict && !modes.training)) && (!tracer->keeps_calls() || (recording && op.expand)) &&
-      rewrite_call(op, attrs, in, out, given))
+  if ((op.expand || (op.predict && !modes.training)) &&
+      (!tracer->keeps_calls() || (recording && op.expand) || op.unfolds) && rewrite_call(op, attrs, in, out, given))
     return;
   Inferred r = infer(op, attrs, in, sigs);
   for (int k = 0; given && k < op.visible_outputs(attrs); ++k)

@@ -211,3 +211,23 @@ def test_bench(tmp_path):
 ])
 def test_bench_refuses(words, message):
     assert message in run("bench", *words, status=2)
+
+
+def test_onnx_models_are_read_too(tmp_path):
+    import onnx_bytes as ob
+    rng = onp.random.default_rng(5)
+    w, fc = rng.normal(size=(4, 3, 3, 3)).astype("float32"), rng.normal(size=(7, 4)).astype("float32")
+    nodes = [ob.node("Conv", ["data", "w"], ["c"], pads=[1, 1, 1, 1]), ob.node("Relu", ["c"], ["r"]),
+             ob.node("GlobalAveragePool", ["r"], ["p"]), ob.node("Flatten", ["p"], ["f"]),
+             ob.node("Gemm", ["f", "fc"], ["y"], transB=1)]
+    g = ob.graph(nodes, [ob.value("data", ["N", 3, 16, 20])], [ob.value("y", ["N", 7])],
+                 [ob.tensor("w", w), ob.tensor("fc", fc)])
+    (tmp_path / "net.onnx").write_bytes(ob.model(g))
+    text = run("summary", tmp_path / "net.onnx")
+    assert "[1, 3, 16, 20]" in text and "[1, 7]" in text and "136 parameters" in text
+    assert "kernels" in run("explain", tmp_path / "net.onnx") or "convolution" in run("explain", tmp_path / "net.onnx")
+    write_picture(tmp_path / "a.png")
+    out = run("predict", tmp_path / "net.onnx", tmp_path / "a.png")
+    assert len(re.findall(r"class \d", out)) == 5
+    (tmp_path / "net.onnx").write_bytes(ob.model(g)[:-100])
+    assert "net.onnx" in run("predict", tmp_path / "net.onnx", tmp_path / "a.png", status=1)

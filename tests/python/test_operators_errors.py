@@ -149,6 +149,8 @@ def computes_for_long(op, arrays, i, attrs):
 @OPERATORS
 def test_huge_shapes(op):
     """Views of one element that claim to be huge: sizes that do not fit memory, or 64 bits."""
+    if not samples(op):
+        pytest.skip("has no samples, as elements decide shapes")
     failures: list[str] = []
     sample = samples(op)[0]
     arrays = base_arrays(op, sample)
@@ -216,6 +218,8 @@ def test_axis_out_of_range(op):
 @OPERATORS
 def test_out_of_wrong_shape_or_dtype(op):
     """Also for several results, of which each may be given; where only the data tells the shape of a result, out is refused."""
+    if not samples(op):
+        pytest.skip("has no samples, as elements decide shapes")
     if op["counts"]:
         pytest.skip("has no argument out, as attributes decide how many outputs there are")
     function, sample = reg.function_of(op), samples(op)[0]
@@ -246,7 +250,8 @@ FREE = {("advanced_index", "x"), ("advanced_index", "indices"), ("advanced_put",
         ("dropout_mask", "like"), ("random_slopes", "data"), ("batch_norm_predict", "x"), ("with_gradient", "y"),
         ("stop_gradient", "data")}
 # A slice still fits where the array is longer.
-FREE_IN_LENGTH = {("assign_basic", "x"), ("assign_basic_grad", "dy"), ("basic_index", "x"), ("basic_index_grad", "like")}
+FREE_IN_LENGTH = {("assign_basic", "x"), ("assign_basic_grad", "dy"), ("basic_index", "x"), ("basic_index_grad", "like"),
+                  ("scatter_flat", "data")}
 PARTS = [op for op in reg.OPERATORS if not op["names"] and not op["pointwise"] and not op["expands"]]
 
 

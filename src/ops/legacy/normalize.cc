@@ -83,6 +83,7 @@ TW_OP(lrn) = whole({
     .name = "lrn",
     .doc = "Local response normalisation: data / (knorm + alpha / nsize * squares of nearby channels)^beta.",
     .names = {"nd.LRN"},
+    .onnx = {.names = "LRN", .attrs = "alpha=0.0001 beta=0.75 knorm:bias=1 nsize:size"},
     .attrs = schema<LrnAttrs>(kLrnFields),
     .in = kData,
     .infer = infer_rule<LrnAttrs>([](auto& a, SigsIn in, SigsOut out) {
@@ -177,6 +178,7 @@ TW_OP(instance_norm) = whole({
     .name = "instance_norm",
     .doc = "Each channel of each example with mean 0 and variance 1, times gamma, plus beta.",
     .names = {"nd.InstanceNorm"},
+    .onnx = {.names = "InstanceNormalization", .attrs = "eps:epsilon=1e-05"},
     .attrs = schema<EpsAttrs>(kEpsFields),
     .in = {{{.name = "data"}, {.name = "gamma"}, {.name = "beta"}}},
     .types = kFloats,

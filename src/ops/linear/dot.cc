@@ -274,6 +274,7 @@ TW_OP(einsum) = whole({
     .doc = "Sums of products by Einstein's convention; pairs of arrays are combined from left to right by matrix "
            "products.",
     .names = {"npx.einsum_of"},
+    .onnx = {.names = "Einsum", .attrs = "subscripts:equation"},
     .attrs = schema<EinsumAttrs>(kEinsumFields),
     .in = {{{.name = "operands", .kind = SlotKind::variadic}}},
     .types = kAll,

@@ -128,6 +128,7 @@ TW_OP(matmul) = whole({
     .name = "matmul",
     .doc = "The matrix product of a and b, over the last two dimensions; earlier ones are stacks that broadcast.",
     .names = {"np.matmul", "nd.matmul"},
+    .onnx = {.names = "MatMul"},
     .in = {{{.name = "a"}, {.name = "b"}}},
     .infer = infer_rule<NoAttrs>([](auto&, SigsIn in, SigsOut out) {
       const Shape &a = in[0].shape, &b = in[1].shape;

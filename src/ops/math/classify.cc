@@ -15,6 +15,7 @@ TW_OP(isnan) = whole({
     .name = "isnan",
     .doc = "True where x is NaN.",
     .names = {"np.isnan", "nd.contrib.isnan"},
+    .onnx = {.names = "IsNaN"},
     .in = kX,
     .program = &kIsnan,
     .rule = Rule::floating,

@@ -15,6 +15,7 @@ TW_OP(exp) = whole({
     .name = "exp",
     .doc = "e to the power of each element.",
     .names = {"np.exp", "ndarray.exp", "nd.exp"},
+    .onnx = {.names = "Exp"},
     .in = kX,
     .program = &kExp,
     .rule = Rule::floating,

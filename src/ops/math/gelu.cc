@@ -76,6 +76,7 @@ TW_OP(mish) = whole({
     .name = "mish",
     .doc = "x * tanh(log(1 + exp(x))) for each element.",
     .names = {"npx.mish", "ndarray.mish", "nd.mish"},
+    .onnx = {.names = "Mish"},
     .in = kData,
     .program = &kMish,
     .rule = Rule::floating,

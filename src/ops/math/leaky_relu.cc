@@ -22,6 +22,7 @@ inline constexpr Field kSlopeFields[] = {TW_ATTR(SlopeAttrs, slope, "What negati
 TW_OP(leaky) = whole({
     .name = "leaky",
     .doc = "x where it is positive, else slope * x.",
+    .onnx = {.names = "LeakyRelu", .attrs = "slope:alpha=0.01"},
     .attrs = schema<SlopeAttrs>(kSlopeFields),
     .in = kData,
     .program = &kLeaky,
@@ -35,6 +36,7 @@ TW_OP(leaky) = whole({
 TW_OP(elu) = whole({
     .name = "elu",
     .doc = "x where it is positive, else slope * (exp(x) - 1).",
+    .onnx = {.names = "Elu", .attrs = "slope:alpha=1"},
     .attrs = schema<SlopeAttrs>(kSlopeFields),
     .in = kData,
     .program = &kElu,
@@ -61,6 +63,7 @@ TW_OP(selu) = whole({
 TW_OP(prelu) = whole({
     .name = "prelu",
     .doc = "x where it is positive, else gamma * x with a learnt gamma, which broadcasts.",
+    .onnx = {.names = "PRelu"},
     .in = {{{.name = "data"}, {.name = "gamma"}}},
     .program = &kPrelu,
     .rule = Rule::floating,

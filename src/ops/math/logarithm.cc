@@ -14,6 +14,7 @@ TW_OP(log) = whole({
     .name = "log",
     .doc = "The natural logarithm of each element; -infinity for 0, NaN for negative ones.",
     .names = {"np.log", "ndarray.log", "nd.log"},
+    .onnx = {.names = "Log"},
     .in = kX,
     .program = &kLog,
     .rule = Rule::floating,

@@ -88,6 +88,7 @@ TW_OP(reciprocal) = whole({
     .name = "reciprocal",
     .doc = "Divides one by each element; integers give floating-point results.",
     .names = {"np.reciprocal", "ndarray.reciprocal", "nd.reciprocal"},
+    .onnx = {.names = "Reciprocal"},
     .in = kX,
     .program = &kReciprocal,
     .rule = Rule::floating,

@@ -9,6 +9,7 @@ TW_OP(relu) = whole({
     .name = "relu",
     .doc = "Keeps positive elements of x and sets the others to zero; NaN stays NaN. Its gradient at 0 is 0.",
     .names = {"npx.relu", "ndarray.relu", "nd.relu"},
+    .onnx = {.names = "Relu"},
     .in = kData,
     .program = &kRelu,
     .types = kReals,

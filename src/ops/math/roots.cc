@@ -14,6 +14,7 @@ TW_OP(sqrt) = whole({
     .name = "sqrt",
     .doc = "The square root of each element; NaN for negative ones.",
     .names = {"np.sqrt", "ndarray.sqrt", "nd.sqrt"},
+    .onnx = {.names = "Sqrt"},
     .in = kX,
     .program = &kSqrt,
     .rule = Rule::floating,

@@ -14,6 +14,7 @@ TW_OP(erf) = whole({
     .name = "erf",
     .doc = "The error function of each element.",
     .names = {"npx.erf", "nd.erf"},
+    .onnx = {.names = "Erf"},
     .in = kData,
     .program = &kErf,
     .rule = Rule::floating,

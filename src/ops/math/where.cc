@@ -17,6 +17,7 @@ TW_OP(where) = whole({
     .doc = "x where the condition is true (not zero), else y.",
     .names = {"np.where"},
     .graph = {.names = "_npi_where where"},
+    .onnx = {.names = "Where"},
     .in = {{{.name = "condition"}, {.name = "x"}, {.name = "y"}}},
     .program = &kWhere,
     .types = kAll,

@@ -66,6 +66,7 @@ TW_OP(concatenate) = whole({
     .doc = "Joins arrays along an axis that exists; all other sizes must agree.",
     .names = {"np.concatenate", "np.concat", "nd.concat", "nd.Concat"},
     .graph = {.names = "Concat concat _rnn_param_concat", .attrs = "axis:dim=1"},
+    .onnx = {.names = "Concat"},
     .attrs = schema<ConcatenateAttrs>(kConcatenateFields),
     .in = {{{.name = "seq", .kind = SlotKind::variadic}}},
     .infer = infer_rule<ConcatenateAttrs>([](auto& a, SigsIn in, SigsOut out) {
@@ -234,6 +235,7 @@ TW_OP(stack) = whole({
       return {apply_all(op_concatenate, &join, parts)[0]};
     }),
     .no_grad = "its parts have",
+    .role = Role::stack,
     .samples = {{{.in = {{{2, 3}, {2, 3}}}, .attrs = "axis=0"}, {.in = {{{2, 3}, {2, 3}}}, .attrs = "axis=-1"}}},
 });
 

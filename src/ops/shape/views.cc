@@ -196,6 +196,7 @@ TW_OP(transpose) = whole({
     .doc = "x with its axes in another order, a view.",
     .names = {"np.transpose", "np.permute_dims", "ndarray.transpose", "nd.transpose"},
     .graph = {.names = "transpose _np_transpose", .inputs = "data"},
+    .onnx = {.names = "Transpose", .attrs = "axes:perm"},
     .attrs = schema<TransposeAttrs>(kTransposeFields),
     .in = {{{.name = "a"}}},
     .types = kAll,

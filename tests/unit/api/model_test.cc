@@ -4,8 +4,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <thread>
 
+#include "api/io/file.h"
 #include "api/io/temporary_folder.h"
 #include "twibil/ops.h"
 
@@ -44,6 +46,38 @@ TEST_F(ModelTest, LoadsGraphAndParameters) {
   EXPECT_EQ(model(x).to_vector<float>(), (std::vector<float>{6, 6, 6, 6}));
   EXPECT_EQ(Model(stem + "-symbol.json")(x).to_vector<float>(), (std::vector<float>{6, 6, 6, 6}));
   EXPECT_EQ(model.stem(), stem);
+}
+
+/// A field of bytes of a protocol buffer, shorter than 128.
+std::string field(int number, const std::string& content) {
+  return std::string{static_cast<char>(number << 3 | 2), static_cast<char>(content.size())} + content;
+}
+
+TEST_F(ModelTest, ReadsOnnx) {
+  auto plain = [](int number, int value) {
+    return std::string{static_cast<char>(number << 3), static_cast<char>(value)};
+  };
+  std::string numbers(12, '\0');
+  for (int i = 0; i < 3; ++i) {
+    auto v = static_cast<float>(i - 1);
+    std::memcpy(numbers.data() + 4 * i, &v, 4);
+  }
+  std::string weight = plain(1, 3) + plain(2, 1) + field(8, "w") + field(9, numbers);
+  std::string add = field(1, "x") + field(1, "w") + field(2, "s") + field(4, "Add");
+  std::string relu = field(1, "s") + field(2, "y") + field(4, "Relu");
+  std::string type = field(1, plain(1, 1));
+  std::string graph = field(1, add) + field(1, relu) + field(5, weight) + field(11, field(1, "x") + field(2, type)) +
+                      field(12, field(1, "y") + field(2, type));
+  std::string bytes = plain(1, 8) + field(7, graph) + field(8, plain(2, 13));
+  io::write_atomic(stem + ".onnx", io::bytes_of(bytes));
+  Model model(stem + ".onnx");
+  EXPECT_EQ(model.inputs(), std::vector<std::string>{"x"});
+  EXPECT_EQ(model.stem(), stem);
+  EXPECT_EQ(model.parameters().at("w").to_vector<float>(), (std::vector<float>{-1, 0, 1}));
+  EXPECT_EQ(model(Array::zeros({3})).to_vector<float>(), (std::vector<float>{0, 0, 1}));
+  EXPECT_EQ(model(Array::ones({2, 3})).to_vector<float>(), (std::vector<float>{0, 1, 2, 0, 1, 2}));
+  io::write_atomic(stem + ".onnx", io::bytes_of(bytes.substr(0, bytes.size() - 30)));
+  EXPECT_TRUE(says(error_of([&] { Model damaged(stem + ".onnx"); }), stem + ".onnx"));
 }
 
 TEST_F(ModelTest, TheHighestNumberCountsUnlessOneIsNamed) {
