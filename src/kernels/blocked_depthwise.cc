@@ -15,6 +15,7 @@
 
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "kernels/clamp.h"
 
 #ifndef TWIBIL_BLOCKED_DEPTHWISE_ROW  // once, not per instruction set
 #define TWIBIL_BLOCKED_DEPTHWISE_ROW
@@ -107,7 +108,7 @@ template <int K, int S, int M, bool kEdge> HWY_NOINLINE void tile(const Depthwis
       float* y = r.y + at + lane;
       // The sum comes second: x86 then keeps it when it is not a number.
 #pragma GCC unroll 8
-      for (int m = 0; m < M; ++m) hn::StoreU(hn::Min(upper, hn::Max(lower, sum[m])), d, y + m * kChannelBlock);
+      for (int m = 0; m < M; ++m) hn::StoreU(clamped(sum[m], lower, upper), d, y + m * kChannelBlock);
     }
   }
 }

@@ -14,6 +14,7 @@
 
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "kernels/clamp.h"
 
 #ifndef TWIBIL_BLOCKED_FIRST_TILE  // once, not per instruction set
 #define TWIBIL_BLOCKED_FIRST_TILE
@@ -104,7 +105,7 @@ template <int M, int NV> HWY_NOINLINE void tile(const FirstTile& t, int64_t firs
 #pragma GCC unroll 4
     for (int v = 0; v < NV; ++v) {
       // The sum comes second: x86 then keeps it when it is not a number.
-      hn::StoreU(hn::Min(upper, hn::Max(lower, sum[m][v])), d, t.y + at + m * kChannelBlock + v * y_step);
+      hn::StoreU(clamped(sum[m][v], lower, upper), d, t.y + at + m * kChannelBlock + v * y_step);
     }
   }
 }

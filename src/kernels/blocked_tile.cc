@@ -7,6 +7,7 @@
 
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "kernels/clamp.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace twibil::kernels::HWY_NAMESPACE {
@@ -103,7 +104,7 @@ template <int MR, int NV, bool kDense> HWY_NOINLINE void tile(const BlockedTile&
 #pragma GCC unroll 4
     for (int v = 0; v < NV; ++v) {
       // The sum comes second: x86 then keeps it when it is not a number.
-      hn::StoreU(hn::Min(upper, hn::Max(lower, sum[m][v])), d, p.c + m * t.c_row_step + v * c_step);
+      hn::StoreU(clamped(sum[m][v], lower, upper), d, p.c + m * t.c_row_step + v * c_step);
     }
   }
 }

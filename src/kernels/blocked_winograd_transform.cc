@@ -7,6 +7,7 @@
 
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "kernels/clamp.h"
 #include "hwy/cache_control.h"
 #include "kernels/winograd_transform.h"
 
@@ -105,7 +106,7 @@ HWY_INLINE void output_tile(const OutputJob& j, const OutputTile& tile, int64_t 
       Vector y = hn::Add(out[q], bias);
       if (j.residual) y = hn::Add(y, hn::LoadU(d, j.residual + at + q * kChannelBlock));
       // The sum comes second: x86 then keeps it when it is not a number.
-      y = hn::Min(upper, hn::Max(lower, y));
+      y = clamped(y, lower, upper);
       if (kLanes == kChannelBlock && j.stream) hn::Stream(y, d, j.y + at + q * kChannelBlock);
       else hn::StoreU(y, d, j.y + at + q * kChannelBlock);
     }

@@ -11,6 +11,7 @@
 
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "kernels/clamp.h"
 #include "kernels/partial_vector.h"
 
 HWY_BEFORE_NAMESPACE();

@@ -43,16 +43,6 @@ template <class T> HWY_INLINE void store_n(Vector<T> v, T* p, int64_t n) {
 #endif
 }
 
-/// x between two numbers; what is not a number stays so.
-template <class V> HWY_INLINE V clamped(V x, V lower, V upper) {
-  const V y = hn::Min(upper, hn::Max(lower, x));  // x86 keeps the second one then, ARM the number
-#if HWY_ARCH_ARM
-  return hn::IfThenElse(hn::IsNaN(x), x, y);
-#else
-  return y;
-#endif
-}
-
 }  // namespace twibil::kernels::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
 #endif  // per-target guard
