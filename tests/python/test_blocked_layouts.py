@@ -157,6 +157,19 @@ def test_convolutions_of_one_array_become_one():
     assert names(kept, x).count("blocked_convolution") - names(graph, x).count("blocked_convolution") == 2
 
 
+@pytest.mark.parametrize("bias", [True, False])
+def test_a_clamp_goes_into_the_dense_layer_before_it(bias):
+    w, b = array(1, 12, 40), array(2, 12)
+    dense = lambda x: F["fully_connected"](x, w, b if bias else None, num_hidden=12, no_bias=not bias)
+    x = array(9, 3, 40)
+    for clamp in (npx.relu, lambda x: x.clip(-0.5, 6)):
+        graph = trace_of(lambda x: clamp(dense(x)), x)
+        assert difference(graph.call(x), [clamp(dense(x))]) < 1e-5
+        assert names(graph, x) == ["dense_clamped"]
+    twice = trace_of(lambda x: [npx.relu(dense(x)), dense(x) * 2], x)
+    assert difference(twice.call(x), [npx.relu(dense(x)), dense(x) * 2]) < 1e-5
+
+
 def test_training_and_other_dtypes_stay_as_they_are():
     w = array(1, 16, 16, 3, 3)
     forward = lambda x: F["convolution"](x, w, kernel=(3, 3), num_filter=16, no_bias=True)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dense layers. fully_connected is what users call; dense_clamped, without a public name, is what a compiled graph for
 // prediction may call instead: it keeps the sums between two numbers before it writes them.
+#include <algorithm>
 #include <limits>
 
 #include "kernels/matmul.h"
@@ -28,6 +29,8 @@ inline constexpr Field kDenseClampedFields[] = {
     TW_ATTR(DenseClampedAttrs, lower, "The least result."),
     TW_ATTR(DenseClampedAttrs, upper, "The greatest result."),
 };
+
+extern const OpDef op_dense_clamped;
 
 template <class A> int64_t rows_of(const A& a, std::span<const int64_t> x) {
   int64_t rows = 1;
@@ -109,6 +112,12 @@ TW_OP(fully_connected) = whole({
       absorb_channels(in, f, a.no_bias);
       return true;
     }),
+    .epilogue = {.as = &op_dense_clamped,
+                 .convert = [](const void* attrs, void* converted) -> NeedsMask {
+                   const auto& a = *static_cast<const FullyConnectedAttrs*>(attrs);
+                   static_cast<DenseClampedAttrs*>(converted)->flatten = a.flatten;
+                   return a.no_bias ? X2 : kNeedsNothing;
+                 }},
     .samples = {{{.in = {{{3, 4}, {5, 4}, SampleInput({5})}}},
                  {.in = {{{2, 3, 4}, {5, 12}, SampleInput({5})}}},
                  {.in = {{{2, 3, 4}, {5, 4}}}, .attrs = "flatten=False, no_bias=True"}}},
@@ -135,6 +144,12 @@ TW_OP(dense_clamped) = whole({
       return 2.0 * static_cast<double>(out[0].shape.size()) * static_cast<double>(in[1].shape[1]);
     }),
     .algorithm = algorithm_rule<DenseClampedAttrs>([](auto& a, const Call& c) { return dense_algorithm(a, c); }),
+    .epilogue = {.clamp =
+                     [](void* attrs, double low, double high) {
+                       auto& a = *static_cast<DenseClampedAttrs*>(attrs);
+                       a.lower = std::min(std::max(a.lower, low), high);
+                       a.upper = std::min(std::max(a.upper, low), high);
+                     }},
     .samples = {{{.in = {{{3, 4}, {5, 4}, SampleInput({5})}}, .attrs = "lower=0"},
                  {.in = {{{2, 3, 4}, {5, 12}, SampleInput({5})}}, .attrs = "lower=-0.5, upper=0.5"},
                  {.in = {{{2, 3, 4}, {5, 4}}}, .attrs = "flatten=False, upper=0"}}},
