@@ -248,7 +248,7 @@ def test_out_of_wrong_shape_or_dtype(op):
 FREE = {("advanced_index", "x"), ("advanced_index", "indices"), ("advanced_put", "indices"), ("advanced_put_grad", "dy"),
         ("advanced_put_grad", "indices"), ("take_axis", "a"), ("take_axis", "indices"), ("topk_indices", "data"),
         ("dropout_mask", "like"), ("random_slopes", "data"), ("batch_norm_predict", "x"), ("with_gradient", "y"),
-        ("stop_gradient", "data")}
+        ("stop_gradient", "data"), ("to_blocks", "x"), ("pack_convolution_weight", "weight")}
 # A slice still fits where the array is longer.
 FREE_IN_LENGTH = {("assign_basic", "x"), ("assign_basic_grad", "dy"), ("basic_index", "x"), ("basic_index_grad", "like"),
                   ("scatter_flat", "data")}
