@@ -5,6 +5,7 @@
 #include <cmath>
 #include <vector>
 
+#include "base/profile.h"
 #include "ir/apply.h"
 #include "ir/modes.h"
 #include "ir/registry.h"
@@ -343,6 +344,7 @@ Val to_array(PyObject* o, Maybe<DType> dtype) {
 
 PyObject* to_numpy(const Value& v) {
   if (v.has(kTraced)) no_data_error("asnumpy");
+  profile::Timer timer(profile::kApi, profile::Kind::call, "asnumpy");  // its wait is an event of its own
   wait_to_read(v);
   DType t = v.dtype() == DType::bfloat16 ? DType::float32 : v.dtype();
   Ref shape(shape_tuple(v.shape())), dtype(dtype_object(t));

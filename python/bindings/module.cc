@@ -17,6 +17,7 @@
 #include "onnx.h"
 #include "operators.h"
 #include "optimizer.h"
+#include "profiler.h"
 #include "quick_method.h"
 #include "registry.h"
 #include "runtime/launch.h"
@@ -237,6 +238,7 @@ PyMODINIT_FUNC PyInit__core() {
     add_registry(module.get());
     add_library(module.get());
     add_symbol(module.get());
+    add_profiler(module.get());
     checked(PyModule_AddObjectRef(module.get(), "ndarray", reinterpret_cast<PyObject*>(&ArrayType)));
     return module.leak();
   });

@@ -17,7 +17,7 @@ from .jit import jit
 from . import control_flow, operator
 
 operator.add_to(sym)
-from . import library, ndarray, lr_scheduler, optimizer, metric, gluon
+from . import library, ndarray, lr_scheduler, optimizer, metric, gluon, profiler
 from . import onnx, contrib
 from .alias import install_as_mxnet
 from .util import (is_np_array, is_np_default_dtype, is_np_shape, np_array, np_default_dtype, np_shape,  # noqa: F401
@@ -33,4 +33,4 @@ __version__ = _core.__version__
 __all__ = ["np", "npx", "nd", "ndarray", "autograd", "gluon", "init", "initializer", "optimizer", "lr_scheduler",
            "metric", "random", "image", "context", "device", "util", "base", "serialization", "cpu", "gpu",
            "cpu_pinned", "num_gpus", "Context", "Device", "current_context", "current_device", "MXNetError", "waitall",
-           "install_as_mxnet", "jit", "onnx"]
+           "install_as_mxnet", "jit", "onnx", "profiler"]

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/parallel.h"
+#include "base/profile.h"
 #include "base/settings.h"
 #include "engine/dependencies.h"
 #include "engine/scheduler.h"
@@ -100,6 +101,25 @@ bool may_destroy(const Task& task) {
   return task.owner == nullptr || task.owner == this_thread_lives() || !task.owner->load(std::memory_order_acquire);
 }
 
+/// Hands a ready task to the scheduler.
+void take(Core& c, Task* ready) {
+  if (ready->pushed_at != 0) [[unlikely]]
+    ready->ready_at = profile::now();
+  c.scheduler->take(ready);
+}
+
+/// Tells the profiler how long a task was queued, and which part of it passed until its inputs were ready. Returns its
+/// number there.
+uint64_t record_queue(const Task& task) {
+  profile::Event e{.kind = profile::Kind::queue, .from = task.pushed_by, .begin = task.pushed_at};
+  e.end = profile::now();
+  e.name = task.name;
+  e.id = profile::next_id();
+  e.number = task.ready_at - task.pushed_at;
+  profile::record(e);
+  return e.id;
+}
+
 bool has_room(const Core& c, int64_t bytes) {
   return c.pending == 0 || (c.pending < c.limit.tasks && c.pending_bytes + bytes <= c.limit.bytes);
 }
@@ -142,6 +162,8 @@ Core& core() {
 std::shared_ptr<Failure> execute(Task& task, bool fail) {
   if (auto inherited = inherited_failure(task)) return inherited;
   InTask inside(&task);
+  const uint64_t id = task.pushed_at != 0 && profile::on(profile::kKernels) ? record_queue(task) : 0;
+  profile::Timer timer(profile::kKernels, profile::Kind::task, task.name, id);
   try {
     TW_CHECK(!fail, runtime, task.name, ": failed because the simulation asked for it");
     task.run();
@@ -161,7 +183,7 @@ void end(Task& task, const std::shared_ptr<Failure>& failure) {
   c.pending_bytes -= task.bytes;
   for (Task* ready = end_accesses(task, failure); ready != nullptr;) {
     Task* next = ready->next;
-    c.scheduler->take(ready);
+    take(c, ready);
     ready = next;
   }
 }
@@ -206,18 +228,26 @@ void push(std::unique_ptr<Task> task, std::span<Variable* const> reads, std::spa
   if (outside) task->owner = this_thread_lives();
   Lock lock(c.mutex);
   if (c.hooks.before_block != nullptr) task->owner.reset();
-  if (outside && !has_room(c, task->bytes)) wait_until(lock, [&] { return has_room(c, task->bytes); });
+  if (outside && !has_room(c, task->bytes)) {
+    profile::Timer waiting(profile::kApi, profile::Kind::wait, "wait for room in the queue");
+    wait_until(lock, [&] { return has_room(c, task->bytes); });
+  }
+  if (profile::on(profile::kKernels)) [[unlikely]] {
+    task->pushed_at = profile::now();
+    task->pushed_by = profile::thread_number();
+  }
   ++c.pending;
   c.pending_bytes += task->bytes;
   task->sequence = c.sequence++;
   Task* t = task.release();
-  if (add_accesses(*t, reads, writes)) c.scheduler->take(t);
+  if (add_accesses(*t, reads, writes)) take(c, t);
   lock.unlock();
   c.scheduler->pushed();
 }
 
 void wait_to_read(const Variable* v) {
   if (ready_to_read(v) || held_by_current_task(v, false)) return;
+  profile::Timer waiting(profile::kApi, profile::Kind::wait, "wait_to_read");
   spin_for(v, Variable::kWriters);
   Core& c = core();
   Lock lock(c.mutex);
@@ -230,6 +260,7 @@ void wait_to_read(const Variable* v) {
 
 void wait_to_write(const Variable* v) {
   if (ready_to_write(v) || held_by_current_task(v, true)) return;
+  profile::Timer waiting(profile::kApi, profile::Kind::wait, "wait_to_write");
   spin_for(v, ~Variable::kFailed);
   Core& c = core();
   Lock lock(c.mutex);
@@ -240,6 +271,7 @@ void wait_to_write(const Variable* v) {
 
 void wait_all() {
   TW_CHECK(!in_task(), runtime, "wait_all: must not be called inside an operation, which it would wait for");
+  profile::Timer waiting(profile::kApi, profile::Kind::wait, "wait_all");
   Core& c = core();
   Lock lock(c.mutex);
   wait_until(lock, [&] { return c.pending == 0; });

@@ -55,6 +55,8 @@ class Task {
   uint32_t count = 0, capacity = 0;  // of accesses
   uint32_t blocked = 0;              // accesses not granted yet
   uint64_t sequence = 0;
+  int64_t pushed_at = 0, ready_at = 0;       // while the profiler records: base/profile.h's now(); else 0
+  int32_t pushed_by = -1;                    // and the thread's number
   std::shared_ptr<std::atomic<bool>> owner;  // says whether the thread that shall destroy it lives; null: any thread
   Task* next = nullptr;                      // in a list of ready or retired tasks
 };

@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/parallel.h"
+#include "base/profile.h"
 #include "engine/scheduler.h"
 
 namespace twibil::engine {
@@ -111,6 +112,7 @@ class Threaded final : public Scheduler {
   }
 
   void work() {
+    profile::name_thread("engine worker");
     Lock lock(core().mutex);
     while (!stop_) {
       if (!ready_.empty() && !paused_) {

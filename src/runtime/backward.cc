@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/profile.h"
 #include "ir/apply.h"
 #include "ir/modes.h"
 #include "ir/registry.h"
@@ -263,6 +264,7 @@ void deliver_to_variable(Node* leaf, const Val& dx, bool linked) {
 }  // namespace
 
 void backward(std::span<const Val> heads, std::span<const Val> head_grads, const BackwardOptions& options) {
+  profile::Timer timer(profile::kApi, profile::Kind::call, "backward");
   ModeScope scope(options.create_graph, options.training);
   Pass pass(options);
   start(pass, heads, head_grads);
@@ -271,6 +273,7 @@ void backward(std::span<const Val> heads, std::span<const Val> head_grads, const
 
 Vals grad(std::span<const Val> heads, std::span<const Val> variables, std::span<const Val> head_grads,
           const BackwardOptions& options) {
+  profile::Timer timer(profile::kApi, profile::Kind::call, "grad");
   ModeScope scope(options.create_graph, options.training);
   BackwardOptions keep = options;
   Pass pass(keep);

@@ -3,6 +3,7 @@
 
 #include <chrono>
 
+#include "base/profile.h"
 #include "base/settings.h"
 #include "engine/engine.h"
 #include "ir/apply.h"
@@ -497,6 +498,7 @@ CompiledPtr CompiledGraph::compile(std::span<const Sig> sigs, bool training, con
     auto known = cache_.find(key);
     if (known != cache_.end() && (!explain || known->second->report.explain)) return last_ = known->second;
   }
+  profile::Timer timer(profile::kApi, profile::Kind::call, "compile a graph");
   // The lock is not held while it compiles: functions of a front end may give the interpreter's lock to a thread that
   // comes for this one. Two threads may then compile the same; the first to finish is kept.
   auto made = std::make_shared<Compiled>();
@@ -591,6 +593,7 @@ CompiledPtr CompiledGraph::compiled_for(std::span<const Val> arguments) {
 }
 
 std::vector<Val> CompiledGraph::call(std::span<const Val> arguments) {
+  profile::Timer timer(profile::kApi, profile::Kind::call, "a compiled graph");
   TW_CHECK(arguments.size() == inputs_.size(), type, "the graph takes ", inputs_.size(), " arrays; got ",
            arguments.size());
   bool traced = modes.tracing;

@@ -3,12 +3,14 @@
 
 #include <vector>
 
+#include "base/profile.h"
 #include "engine/variable.h"
 #include "ir/apply.h"
 #include "ir/modes.h"
 #include "ir/registry.h"
 #include "memory/allocator.h"
 #include "runtime/launch.h"
+#include "runtime/profiler.h"
 #include "runtime/random_state.h"
 #include "runtime/record.h"
 #include "runtime/trace_call.h"
@@ -290,6 +292,10 @@ bool rewrite_call(const OpDef& op, const void* attrs, std::span<Value* const> in
 
 void invoke(const OpDef& op, const void* attrs, std::span<Value* const> in, Value** out, Value* const* given) {
   try {
+    if (profile::on(profile::kAllParts)) [[unlikely]] {
+      profiler::CallTimer timer(op.name);
+      return invoke_long(op, attrs, in, out, given);  // where kernels are timed
+    }
     if (modes.tracing) {
       // every call is traced
     } else if (!given && op.plain) {

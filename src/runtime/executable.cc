@@ -4,17 +4,21 @@
 #include <chrono>
 
 #include "base/parallel.h"
+#include "base/profile.h"
 #include "ir/compose_program.h"
 #include "kernels/copy.h"
 #include "kernels/scratch.h"
 #include "passes/views.h"
 #include "runtime/launch.h"
+#include "runtime/profiler.h"
 
 namespace twibil {
 
 using passes::Place;
 
 namespace {
+
+int64_t bytes_of(const Sig& s) { return s.shape.size() * size_of(s.dtype); }
 
 constexpr size_t kMostOperands = 64;  // of one step on the stack; joins of more arrays take a vector
 
@@ -235,7 +239,8 @@ void Executable::run_loop(const Step& s, const Frame& f) const {
         inner.bases[1 + s.ins + k] = resolve(o, f).data + (rows.out_part[k] ? i * bytes : first * rows.out_step[k]);
       }
       const bool is_rest = loop.rest && i % blocks == blocks - 1;
-      (is_rest ? *loop.rest : *loop.body).run(inner, Part::all);
+      const Executable& part = is_rest ? *loop.rest : *loop.body;
+      for (const Step& step : part.steps_) part.run_step(step, inner);
     }
   });
 }
@@ -257,7 +262,59 @@ void Executable::run_step(const Step& s, const Frame& f) const {
 void Executable::run(Frame& frame, Part part) const {
   auto begin = part == Part::backward ? forward_steps_ : 0;
   auto end = part == Part::forward ? forward_steps_ : static_cast<int>(steps_.size());
+  if (profile::on(profile::kSymbolic)) [[unlikely]]
+    return run_profiled(begin, end, frame);
   for (int i = begin; i < end; ++i) run_step(steps_[static_cast<size_t>(i)], frame);
+}
+
+void Executable::run_profiled(int begin, int end, const Frame& f) const {
+  const std::vector<StepFacts>& all = facts();
+  for (int i = begin; i < end; ++i) {
+    const auto k = static_cast<size_t>(i);
+    const StepFacts& fact = all[k];
+    profile::Event e{.kind = profile::Kind::kernel, .name = fact.name, .detail = fact.signatures, .node = fact.node};
+    e.number = fact.bytes;
+    e.operations = fact.operations;
+    e.begin = profile::now();
+    run_step(steps_[k], f);
+    e.end = profile::now();
+    profile::record(e);
+    profiler::sample_memory(e.end);
+  }
+}
+
+const std::vector<Executable::StepFacts>& Executable::facts() const {
+  std::call_once(facts_once_, [this] {
+    for (const Step& s : steps_) {
+      const GraphNode& n = *s.n;
+      std::vector<Sig> in;
+      StepFacts fact;
+      for (Edge e : n.in) {
+        in.push_back(e.present() ? graph_.sig(e) : Sig());
+        if (e.present() && graph_.at(e.node).kind != GraphNode::Kind::shape) fact.bytes += bytes_of(in.back());
+      }
+      for (const Sig& sig : n.out) fact.bytes += bytes_of(sig);
+      fact.name =
+          profile::intern(n.kind == GraphNode::Kind::function ? std::string_view(n.function->name()) : n.op->name);
+      fact.node = n.name.empty() ? nullptr : profile::intern(n.name);
+      fact.signatures = profiler::signatures(in, n.out);
+      const char* algorithm = algorithm_of_step(static_cast<int>(facts_.size()));
+      if (algorithm && *algorithm) fact.signatures = profile::intern(text(fact.signatures, "; ", algorithm));
+      if (n.loop) {
+        const Loop& loop = loops_[static_cast<size_t>(s.loop)];
+        const int64_t rests = loop.rest ? n.loop->outer : 0;
+        auto add = [&](const Executable& part, int64_t times) {
+          for (const StepFacts& inner : part.facts()) fact.operations += inner.operations * static_cast<double>(times);
+        };
+        add(*loop.body, n.loop->outer * n.loop->blocks() - rests);
+        if (loop.rest) add(*loop.rest, rests);
+      } else if (n.kind == GraphNode::Kind::call && n.op->cost) {
+        fact.operations = n.op->cost(n.attrs.data(), in, n.out);
+      }
+      facts_.push_back(fact);
+    }
+  });
+  return facts_;
 }
 
 /// Asks a step's operator about a call without data.

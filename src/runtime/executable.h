@@ -5,6 +5,7 @@
 #include <array>
 #include <deque>
 #include <memory>
+#include <mutex>
 
 #include "kernels/tile.h"
 #include "passes/plan_memory.h"
@@ -84,12 +85,20 @@ class Executable {
     int64_t arena_bytes = 0;
     std::string description;  // for people
   };
+  /// What the profiler says of a step; put together when it first asks.
+  struct StepFacts {
+    const char *name, *node, *signatures;
+    int64_t bytes = 0;
+    double operations = 0;
+  };
   void add_step(int32_t node);
   void prepare_program(const GraphNode& n, uint32_t first_in);
   void prepare_loop(const RowLoop& loop);
   Operand operand_of(Edge e);
   Buffer resolve(const Operand& o, const Frame& f) const;
   void run_step(const Step& s, const Frame& f) const;
+  void run_profiled(int begin, int end, const Frame& f) const;
+  const std::vector<StepFacts>& facts() const;
   void run_pointwise(const Step& s, const Frame& f) const;
   void run_kernel(const Step& s, const Frame& f) const;
   void run_function(const Step& s, const Frame& f) const;
@@ -108,6 +117,8 @@ class Executable {
   bool updates_any_ = false;
   double forward_work_ = 0, backward_work_ = 0;
   bool any_thread_ = true;
+  mutable std::once_flag facts_once_;
+  mutable std::vector<StepFacts> facts_;
 };
 
 }  // namespace twibil

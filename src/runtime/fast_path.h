@@ -2,6 +2,8 @@
 // The short way of a pointwise operation on small, ready, row-major arrays of one dtype: compare two words, take a
 // header and a data block from free lists, call the kernel. Anything else gives null, and the caller says invoke().
 #pragma once
+#include <atomic>
+
 #include "engine/variable.h"
 #include "ir/modes.h"
 #include "ir/op.h"
@@ -11,18 +13,33 @@
 
 namespace twibil {
 
-/// What the short way of one operator needs, resolved once: kernels by dtype.
+/// What the short way of one operator needs, resolved once: kernels by dtype. Where a table is empty calls go the long
+/// way; close_fast_paths() empties them all. An atomic pointer is read like a plain one.
 struct FastPath {
+  using Table = std::atomic<kernels::DirectFunction>[kDTypeCount];
   const OpDef* op = nullptr;
-  kernels::DirectFunction arrays[kDTypeCount] = {};  // of two arrays, or of one
-  kernels::DirectFunction scalar_right[kDTypeCount] = {};
-  kernels::DirectFunction scalar_left[kDTypeCount] = {};
+  Table arrays = {};  // of two arrays, or of one
+  Table scalar_right = {};
+  Table scalar_left = {};
   DType out[kDTypeCount] = {};
   bool constant_left = false;                          // unary formulas such as 1 / x
   alignas(8) std::byte constant[kDTypeCount][8] = {};  // the number inside a unary formula such as max(x, 0)
 
   explicit FastPath(const OpDef& op);
+  ~FastPath();
+  FastPath(const FastPath&) = delete;
+
+  /// Fills the tables, or empties them.
+  void fill();
+  void clear();
 };
+/// From now on every call goes the long way, on which the profiler sees it; so the short way needs no test of its own.
+void close_fast_paths();
+void open_fast_paths();
+
+inline kernels::DirectFunction kernel_in(const FastPath::Table& table, int dtype) {
+  return table[dtype].load(std::memory_order_relaxed);
+}
 /// Below this many elements an operation is done before a queue would have been told of it.
 inline constexpr int64_t kInlineElements = 16384;
 
@@ -79,7 +96,7 @@ inline Value* fast_binary(const FastPath& f, Value* a, Value* b) {
   if (((a->word ^ b->word) & ~kFlags) | ((a->word | b->word) & kSlow)) return nullptr;
   for (int i = 0; i < a->rank(); ++i)
     if (a->dims[i] != b->dims[i]) return nullptr;
-  kernels::DirectFunction run = f.arrays[static_cast<int>(a->dtype())];
+  kernels::DirectFunction run = kernel_in(f.arrays, static_cast<int>(a->dtype()));
   if (!run || !simple(*a) || !simple(*b)) return nullptr;
   Value* y = new_like(*a, f.out[static_cast<int>(a->dtype())]);
   run(y->data, a->data, b->data, static_cast<int64_t>(a->word >> 32));
@@ -90,7 +107,7 @@ inline Value* fast_binary(const FastPath& f, Value* a, Value* b) {
 
 inline Value* fast_unary(const FastPath& f, Value* x) {
   if (modes.tracing) return nullptr;
-  kernels::DirectFunction run = f.arrays[static_cast<int>(x->dtype())];
+  kernels::DirectFunction run = kernel_in(f.arrays, static_cast<int>(x->dtype()));
   if (!run || !simple(*x)) return nullptr;
   int t = static_cast<int>(x->dtype());
   Value* y = new_like(*x, f.out[t]);
@@ -103,7 +120,7 @@ inline Value* fast_unary(const FastPath& f, Value* x) {
 inline Value* fast_scalar(const FastPath& f, Value* x, const Scalar& s, bool scalar_left) {
   if (modes.tracing) return nullptr;
   int t = static_cast<int>(x->dtype());
-  kernels::DirectFunction run = (scalar_left ? f.scalar_left : f.scalar_right)[t];
+  kernels::DirectFunction run = kernel_in(scalar_left ? f.scalar_left : f.scalar_right, t);
   if (!run || !simple(*x)) return nullptr;
   alignas(8) std::byte number[8];
   switch (x->dtype()) {

@@ -8,6 +8,7 @@
 #include "kernels/tile.h"
 #include "memory/allocator.h"
 #include "runtime/launch.h"
+#include "runtime/profiler.h"
 
 namespace twibil {
 
@@ -144,9 +145,20 @@ void run_buffers(Launch& l) {
 
 }  // namespace
 
-void run_kernel(Launch& l) {
+static void run(Launch& l) {
   if (l.op.pointwise()) run_pointwise(l);
   else run_buffers(l);
+}
+
+void run_kernel(Launch& l) {
+  if (profile::on(profile::kImperative)) [[unlikely]] {
+    profile::Event e{.kind = profile::Kind::kernel, .begin = profile::now(), .name = l.op.name};
+    run(l);
+    e.end = profile::now();
+    profiler::record_kernel(e, l);
+  } else {
+    run(l);
+  }
 }
 
 }  // namespace twibil

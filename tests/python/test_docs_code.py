@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = ["docs/symbols.md", "docs/model-zoo.md"]
+PAGES = ["docs/symbols.md", "docs/model-zoo.md", "docs/profiling.md"]
 
 
 def blocks(page, language):
@@ -21,7 +21,8 @@ def squeezed(code):
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_python_runs_from_top_to_bottom(page):
+def test_python_runs_from_top_to_bottom(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # pages may write files
     names: dict = {}
     found = blocks(page, "python")
     assert found
