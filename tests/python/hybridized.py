@@ -74,7 +74,8 @@ def _compared(block, args, kwargs):
     pairs = list(zip(arrays_in(out, []), arrays_in(expected, []), strict=True))
     for got, wanted in [(a.asnumpy(), b.asnumpy()) for a, b in pairs] + list(zip([s.asnumpy() for s in states], updated)):
         assert got.dtype == wanted.dtype and got.shape == wanted.shape
-        onp.testing.assert_allclose(got, wanted, rtol=1e-5 if wanted.dtype != onp.float16 else 1e-2, atol=1e-6)
+        scale = max(1.0, float(onp.abs(wanted).max(initial=0)))  # a graph may convolve by another algorithm
+        onp.testing.assert_allclose(got, wanted, rtol=1e-5 if wanted.dtype != onp.float16 else 1e-2, atol=5e-6 * scale)
     return out
 
 

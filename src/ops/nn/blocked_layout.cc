@@ -3,9 +3,9 @@
 // blocks.
 #include <algorithm>
 #include <cstring>
-#include <vector>
 
 #include "base/parallel.h"
+#include "base/recycled.h"
 #include "kernels/blocked_convert.h"
 #include "ops/nn/blocked.h"
 
@@ -38,8 +38,8 @@ struct Run {
 };
 
 /// What lies in one block of the joined array, in order.
-std::vector<Run> runs_of(const JoinBlocksAttrs& a, const Call& c, int64_t block, int64_t pixels) {
-  std::vector<Run> runs;
+Recycled<Run> runs_of(const JoinBlocksAttrs& a, const Call& c, int64_t block, int64_t pixels) {
+  Recycled<Run> runs;
   int64_t begin = block * kChannelBlock, end = begin + kChannelBlock, first = 0;
   for (int k = 0; k < a.channels.size(); first += a.channels[k++]) {
     int64_t at = std::max(begin, first), until = std::min(end, first + a.channels[k]);
@@ -156,7 +156,7 @@ TW_OP(join_blocks) = whole({
       const Buffer& y = c.out[0];
       int64_t pixels = y.dim(1) * y.dim(2) * y.dim(3);
       for (int64_t b = 0; pixels > 0 && b < y.dim(0); ++b) {
-        std::vector<Run> runs = runs_of(a, c, b, pixels);
+        Recycled<Run> runs = runs_of(a, c, b, pixels);
         float* to = y.template as<float>() + b * pixels * kChannelBlock;
         parallel_for(pixels, 4096, [&](int64_t begin, int64_t end) { join_block(runs, begin, end, to); });
       }
