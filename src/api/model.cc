@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
+#include <tuple>
 
 #include "api/io/onnx_import.h"
 #include "api/io/params_file.h"
@@ -72,16 +74,21 @@ void save_arrays(const std::string& path, const std::vector<NamedArray>& arrays)
 std::vector<NamedArray> load_arrays(const std::string& path) {
   io::Bytes bytes = io::read_file(path);
   std::vector<NamedArray> arrays;
-  auto add = [&](const io::ParamsEntry& e) {
-    arrays.push_back(
-        {e.name, e.none ? Array() : Array::from(e.data.data(), Shape{std::span<const int64_t>(e.shape)}, e.dtype)});
+  auto array_of = [](const io::ParamsEntry& e) {
+    return e.none ? Array() : Array::from(e.data.data(), Shape{std::span<const int64_t>(e.shape)}, e.dtype);
   };
   if (io::looks_like_torch(bytes)) {
     io::TorchFile file(std::move(bytes), path);
     std::deque<io::Bytes> kept;
-    std::ranges::for_each(io::named_tensors(file, kept), add);
+    // A tensor may have many names: then they name one array, as in PyTorch.
+    std::map<std::tuple<const std::byte*, std::vector<int64_t>, DType>, Array> known;
+    for (const io::ParamsEntry& e : io::named_tensors(file, kept)) {
+      Array& array = known[{e.data.data(), e.shape, e.dtype}];
+      if (!array) array = array_of(e);
+      arrays.push_back({e.name, array});
+    }
   } else {
-    std::ranges::for_each(io::parse_params(bytes, path).entries, add);
+    for (const io::ParamsEntry& e : io::parse_params(bytes, path).entries) arrays.push_back({e.name, array_of(e)});
   }
   return arrays;
 }

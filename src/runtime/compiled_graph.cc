@@ -312,13 +312,16 @@ struct CompiledGraph::Prepared {
     std::vector<int> ids;
     for (size_t i = 0; i < g.nodes.size(); ++i) {
       std::string key = describe(g, i, ids);
-      ids.push_back(known.try_emplace(std::move(key), static_cast<int>(known.size())).first->second);
+      auto [place, fresh] = known.try_emplace(std::move(key), static_cast<int>(known.size()));
+      if (fresh && g.nodes[i].kind == GraphNode::Kind::constant) constants.push_back(g.nodes[i].value);
+      ids.push_back(place->second);
     }
     return ids;
   }
 
   std::mutex mutex;
   std::map<std::string, int> known;
+  std::vector<Val> constants;  // they are known by their addresses, which nobody else may get meanwhile
   std::map<std::pair<int, int>, Entry> entries;  // by node and output
 
  private:
@@ -493,10 +496,14 @@ CompiledGraph::CompiledGraph(std::vector<SymbolRef> heads, std::vector<SymbolRef
 CompiledPtr CompiledGraph::compile(std::span<const Sig> sigs, bool training, const std::vector<bool>& wants,
                                    bool explain) {
   std::string key = signature(sigs, training, wants);
+  CompileOptions options;
+  int change = 0;
   {
     std::lock_guard lock(mutex_);
     auto known = cache_.find(key);
     if (known != cache_.end() && (!explain || known->second->report.explain)) return last_ = known->second;
+    options = options_;
+    change = changes_;
   }
   profile::Timer timer(profile::kApi, profile::Kind::call, "compile a graph");
   // The lock is not held while it compiles: functions of a front end may give the interpreter's lock to a thread that
@@ -509,24 +516,25 @@ CompiledPtr CompiledGraph::compile(std::span<const Sig> sigs, bool training, con
   for (size_t i = 0; i < inputs_.size(); ++i) {
     bool wanted = i < wants.size() && wants[i];
     gradients |= wanted;
-    bool fixed = inputs_[i]->kind == SymbolNode::Kind::captured || (i < options_.fixed.size() && options_.fixed[i]);
+    bool fixed = inputs_[i]->kind == SymbolNode::Kind::captured || (i < options.fixed.size() && options.fixed[i]);
     arguments.push_back({inputs_[i].get(), sigs[i], wanted, fixed && !training});
   }
   Graph g = lower(heads_, effects_, arguments, {.training = training, .gradients = gradients});
   made->lower_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  g.keep = options_.keep;
-  g.exact = options_.exact || setting_integer(Setting::exact, 0) != 0;
-  g.autotune = options_.autotune;
+  g.keep = options.keep;
+  g.exact = options.exact || setting_integer(Setting::exact, 0) != 0;
+  g.autotune = options.autotune;
   made->report.explain = explain;
   Graph prologue;
-  passes::MemoryPlan plan = passes::run_pipeline(
-      g, {.without = options_.without, .memory = {.donate = options_.donate}}, &made->report, &prologue);
+  passes::MemoryPlan plan = passes::run_pipeline(g, {.without = options.without, .memory = {.donate = options.donate}},
+                                                 &made->report, &prologue);
   if (!prologue.nodes.empty()) {
     passes::MemoryPlan its_plan = passes::plan_memory(prologue, {});
     made->prologue = std::make_unique<Prologue>(std::move(prologue), std::move(its_plan), prepared_);
   }
   made->executable = std::make_unique<Executable>(std::move(g), std::move(plan));
   std::lock_guard lock(mutex_);
+  if (change != changes_) return made;  // by the options of before: for this call only
   auto& place = cache_[key];
   if (place && (!explain || place->report.explain)) return last_ = place;
   if (!place) ++compilations_;  // once more, to be explained, is no other signature
@@ -538,8 +546,7 @@ void CompiledGraph::set_keep(double share) {
   std::lock_guard lock(mutex_);
   if (options_.keep == share) return;
   options_.keep = share;
-  cache_.clear();
-  last_ = {};
+  forget();
 }
 
 void CompiledGraph::set_rules(bool exact, bool autotune) {
@@ -547,8 +554,7 @@ void CompiledGraph::set_rules(bool exact, bool autotune) {
   if (options_.exact == exact && options_.autotune == autotune) return;
   options_.exact = exact;
   options_.autotune = autotune;
-  cache_.clear();
-  last_ = {};
+  forget();
 }
 
 void CompiledGraph::set_fixed(const std::vector<std::string>& names) {
@@ -560,6 +566,11 @@ void CompiledGraph::set_fixed(const std::vector<std::string>& names) {
     fixed[static_cast<size_t>(found - inputs_.begin())] = true;
   }
   options_.fixed = std::move(fixed);
+  forget();
+}
+
+void CompiledGraph::forget() {
+  ++changes_;
   cache_.clear();
   last_ = {};
 }

@@ -72,11 +72,12 @@ class CompiledGraph : public std::enable_shared_from_this<CompiledGraph> {
 
  private:
   std::shared_ptr<const Compiled> compiled_for(std::span<const Val> arguments);
+  void forget();  // what was compiled, as the options changed; the lock is held
   std::vector<SymbolRef> heads_, effects_;
   std::vector<SymbolNodePtr> inputs_;
   CompileOptions options_;
   std::atomic<bool> depends_on_data_{false};  // shapes follow from values: there is no plan
-  int compilations_ = 0;
+  int compilations_ = 0, changes_ = 0;
   std::shared_ptr<Prepared> prepared_;
   mutable std::mutex mutex_;
   std::shared_ptr<const Compiled> last_;

@@ -163,6 +163,60 @@ def test_loops_and_functions():
     np.testing.assert_allclose(steps.asnumpy(), [x**2 + x, x**3 + x, x**4 + x], rtol=1e-6)
 
 
+def test_graphs_inside_functions_read_the_attributes_of_the_call():
+    """Also where the node that reads them stands in a branch; outside of functions there is nothing to read."""
+    alpha = ob.block(5, ob.block(1, "alpha") + ob.block(21, "slope") + ob.number(20, 1))
+    branches = [ob.graph([ob.node("LeakyRelu", ["x"], [n]) + alpha], [], [ob.value(n)]) for n in ("p", "q")]
+    leaky = ob.function("Leaky", "test", ["x", "c"], ["y"],
+                        [ob.node("If", ["c"], ["y"], then_branch=branches[0], else_branch=branches[1])])
+    g = ob.graph([ob.node("Leaky", ["x", "c"], ["y"], domain="test", slope=0.25)], [ob.value("x", [2])],
+                 [ob.value("y")], [ob.tensor("c", np.array(True))])
+    net = mx.onnx.load(ob.model(g, functions=[leaky], more_opsets=[("test", 1)]))
+    np.testing.assert_array_equal(net(mx.np.array([-1.0, 2.0])).asnumpy(), [-0.25, 2])
+    g = ob.graph([ob.node("LeakyRelu", ["x"], ["y"]) + alpha], [ob.value("x", [2])], [ob.value("y")])
+    with pytest.raises(ValueError, match="'alpha' stands for attribute 'slope'.*in no function"):
+        mx.onnx.load(ob.model(g))
+
+
+def chain_of_functions(length, calls):
+    """Each calls the next one so many times."""
+    functions = []
+    for i in range(length):
+        names = ["x"] + [f"t{k}" for k in range(1, calls)] + ["y"]
+        op, domain = ("Neg", "") if i == length - 1 else (f"f{i + 1}", "test")
+        nodes = [ob.node(op, [a], [b], domain=domain) for a, b in zip(names, names[1:])]
+        functions.append(ob.function(f"f{i}", "test", ["x"], ["y"], nodes))
+    g = ob.graph([ob.node("f0", ["x"], ["y"], domain="test")], [ob.value("x", [2])], [ob.value("y")])
+    return ob.model(g, functions=functions, more_opsets=[("test", 1)])
+
+
+def test_functions_that_call_each_other_too_often_are_refused():
+    with pytest.raises(ValueError, match="more than 262144 nodes"):
+        mx.onnx.load(chain_of_functions(7, 16))
+    with pytest.raises(ValueError, match="more than 32 deep"):
+        mx.onnx.load(chain_of_functions(100_000, 1))
+
+
+def test_the_largest_number_of_boxes_is_no_limit():
+    """PyTorch's exporter writes it where all boxes are wanted."""
+    boxes = np.array([[[0, 0, 1, 1], [0, 0, 1.01, 1], [5, 5, 6, 6]]], "float32")
+    scores = np.array([[[0.9, 0.8, 0.7]]], "float32")
+    for most, rows in ((np.iinfo("int64").max, [[0, 0, 0], [0, 0, 2]]), (1, [[0, 0, 0]]), (0, [])):
+        g = ob.graph([ob.node("NonMaxSuppression", ["b", "s", "most", "limit"], ["y"])],
+                     [ob.value("b", [1, 3, 4]), ob.value("s", [1, 1, 3])], [ob.value("y", dtype="int64")],
+                     [ob.tensor("most", np.array([most])), ob.tensor("limit", np.array([0.5], "float32"))])
+        y = mx.onnx.load(ob.model(g))(mx.np.array(boxes), mx.np.array(scores))
+        np.testing.assert_array_equal(y.asnumpy(), np.array(rows).reshape(-1, 3))
+
+
+def test_ranges_of_large_whole_numbers_are_exact():
+    for start, limit, delta in ((2**53 + 1, 2**53 + 4, 1), (2**62, 2**62 - 5, -2), (-(2**63), 2**63 - 1, 2**62), (3, 3, -1),
+                                (1, 5, -1)):
+        g = ob.graph([ob.node("Range", ["a", "b", "c"], ["y"])], [], [ob.value("y", dtype="int64")],
+                     [ob.tensor(n, np.array(v)) for n, v in zip("abc", (start, limit, delta))])
+        assert mx.onnx.load(ob.model(g))().asnumpy().tolist() == list(range(start, limit, delta))
+
+
 def test_all_missing_operators_are_named_at_once():
     g = ob.graph([ob.node("Nonesuch", ["x"], ["a"], name="first"), ob.node("Nonesuch", ["a"], ["b"]),
                   ob.node("Other", ["b"], ["c"], domain="com.example"), ob.node("Relu", ["c"], ["y"])],

@@ -138,6 +138,8 @@ OnnxCall read_onnx_call(const OpDef& op, const OnnxNode& node, int64_t version) 
   OnnxCall call;
   call.attrs = onnx_defaults(op, static_cast<int64_t>(node.outputs.size()), version);
   for (const OnnxAttribute& a : node.attributes) {
+    TW_CHECK(a.refers.empty(), value, quoted(a), " stands for attribute '", a.refers.substr(0, 80),
+             "' of a function's call, but the node is in no function");
     if (const Field* f = find_onnx_field(op, a.name)) {
       Setter(*f, call.attrs.data(), a).set();
     } else if (int i = input_called(op, a.name); i >= 0) {

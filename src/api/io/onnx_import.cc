@@ -22,6 +22,7 @@ namespace {
 
 using Opsets = std::map<std::string, int64_t>;
 constexpr int kMaxCallDepth = 32;                  // of functions of the model
+constexpr int64_t kMostInnerNodes = 1 << 18;       // of functions, at each call, and of graphs inside of nodes
 constexpr int64_t kMostFolded = int64_t{4} << 30;  // bytes that constants may be computed to while reading
 
 /// ONNX's three operators with graphs inside. They are no operators here but functions (runtime/unrolled_flow.h).
@@ -55,20 +56,9 @@ class Survey {
     auto it = functions_.find(n.domain + "." + n.type);
     return it == functions_.end() ? nullptr : it->second;
   }
-  void look(const std::vector<OnnxNode>& nodes, const Opsets& opsets) {
-    for (const OnnxNode& n : nodes) {
-      ++operators[full_name(n)];
-      for (const OnnxAttribute& a : n.attributes)
-        if (a.graph) look(a.graph->nodes, opsets);
-      if (flow_of(n) != Flow::none) continue;
-      int64_t version = version_of(opsets, n.domain);
-      if (find_onnx_op(n.domain, n.type, version)) continue;
-      if (const OnnxFunction* f = function_of(n)) {
-        if (seen_.insert(f).second) look(f->nodes, f->opsets);
-        continue;
-      }
-      missing_[text(full_name(n).substr(0, 80), " of opset ", version)].push_back(label_of(n));
-    }
+  void look() {
+    look(model_.graph.nodes, model_.opsets);
+    for (size_t i = 0; i < called_.size(); ++i) look(called_[i]->nodes, called_[i]->opsets);
   }
   /// One error for all that is missing.
   void check(const std::string& source) const {
@@ -89,9 +79,26 @@ class Survey {
   std::map<std::string, int64_t> operators;
 
  private:
+  void look(const std::vector<OnnxNode>& nodes, const Opsets& opsets) {
+    for (const OnnxNode& n : nodes) {
+      ++operators[full_name(n)];
+      for (const OnnxAttribute& a : n.attributes)
+        if (a.graph) look(a.graph->nodes, opsets);
+      if (flow_of(n) != Flow::none) continue;
+      int64_t version = version_of(opsets, n.domain);
+      if (find_onnx_op(n.domain, n.type, version)) continue;
+      if (const OnnxFunction* f = function_of(n)) {
+        if (seen_.insert(f).second) called_.push_back(f);
+        continue;
+      }
+      missing_[text(full_name(n).substr(0, 80), " of opset ", version)].push_back(label_of(n));
+    }
+  }
+
   const OnnxModel& model_;
   std::map<std::string, const OnnxFunction*> functions_;
   std::unordered_set<const OnnxFunction*> seen_;
+  std::vector<const OnnxFunction*> called_;  // one after the other, as chains of calls may be long
   std::map<std::string, std::vector<std::string>> missing_;
 };
 
@@ -157,7 +164,8 @@ class Importer {
   /// Names of variables and nodes must differ, as arrays are given by name.
   std::string unique(const std::string& name) {
     std::string free = name.empty() ? std::string("x") : name;
-    for (int i = 1; !taken_.insert(free).second; ++i) free = text(name, "_", i);
+    int& tried = tried_[free];  // calls of a function bring the same names many times
+    for (const std::string first = free; !taken_.insert(free).second;) free = text(first, "_", ++tried);
     return free;
   }
 
@@ -229,6 +237,9 @@ class Importer {
   // ---- nodes ----
 
   void build(const std::vector<OnnxNode>& nodes, const Opsets& opsets, Scope& scope, int depth) {
+    if (depth > 0) inner_nodes_ += static_cast<int64_t>(nodes.size());
+    TW_CHECK(inner_nodes_ <= kMostInnerNodes, value, "functions and graphs inside of nodes make more than ",
+             kMostInnerNodes, " nodes, counted at each call");
     for (const OnnxNode& n : nodes) {
       try {
         if (Flow flow = flow_of(n); flow != Flow::none) build_flow(n, flow, opsets, scope, depth);
@@ -328,11 +339,16 @@ class Importer {
       define(n.outputs[k], scope, *made);
     }
   }
-  /// Attributes of nodes inside a function that stand for those of the call.
+  /// Attributes of nodes inside a function, and of nodes in their graphs, that stand for those of the call.
   static void bind_attributes(OnnxNode& node, const OnnxNode& call, const OnnxFunction& f) {
     std::vector<OnnxAttribute> bound;
     for (OnnxAttribute& a : node.attributes) {
       if (a.refers.empty()) {
+        if (a.graph) {
+          auto graph = std::make_shared<OnnxGraph>(*a.graph);
+          for (OnnxNode& inside : graph->nodes) bind_attributes(inside, call, f);
+          a.graph = std::move(graph);
+        }
         bound.push_back(std::move(a));
         continue;
       }
@@ -463,7 +479,8 @@ class Importer {
   Survey& survey_;
   OnnxProgram program_;
   std::unordered_set<std::string> taken_;
-  int64_t folded_ = 0;
+  std::unordered_map<std::string, int> tried_;
+  int64_t folded_ = 0, inner_nodes_ = 0;
 };
 
 }  // namespace
@@ -471,7 +488,7 @@ class Importer {
 OnnxProgram import_onnx(const OnnxModel& model, const std::string& source) {
   TraceScope outside(nullptr);  // constants are computed here, also while somebody traces
   Survey survey(model);
-  survey.look(model.graph.nodes, model.opsets);
+  survey.look();
   survey.check(source);
   return Importer(model, source, survey).run();
 }

@@ -55,6 +55,7 @@ Bytes in_order(ByteView data, const std::vector<int64_t>& shape, const std::vect
   for (int64_t i = 0; i < count; ++i) {
     std::memcpy(out.data() + i * size, data.data() + from * size, static_cast<size_t>(size));
     for (size_t axis = shape.size(); axis-- > 0;) {
+      if (shape[axis] == 1) continue;  // its stride may be anything
       from += strides[axis];
       if (++at[axis] < shape[axis]) break;
       from -= strides[axis] * shape[axis];

@@ -138,17 +138,22 @@ TW_OP(onnx_range) = whole({
     .types = kReals,
     .expand = [](const void*, std::span<const Val> in) -> Vals {
       const char* who = "Range";
+      auto check = [&](bool few) { TW_CHECK(few, value, "Range: more than ", kMostElements, " numbers"); };
+      if (!is_floating(in[0]->dtype())) {
+        int64_t first = int_of(in[0], who), step = int_of(in[2], who);
+        __int128 way = static_cast<__int128>(int_of(in[1], who)) - first;
+        TW_CHECK(step != 0, value, "Range: delta must not be 0");
+        __int128 n = (way > 0) == (step > 0) && way != 0 ? (way + (step > 0 ? step - 1 : step + 1)) / step : 0;
+        check(n <= kMostElements);
+        std::vector<int64_t> v;
+        for (int64_t i = 0; i < n; ++i) v.push_back(first + i * step);
+        return {cast(int_array(v), in[0]->dtype())};
+      }
       double start = real_of(in[0], who), limit = real_of(in[1], who), delta = real_of(in[2], who);
       TW_CHECK(delta != 0, value, "Range: delta must not be 0");
       double count = std::max(0.0, std::ceil((limit - start) / delta));
-      TW_CHECK(count <= static_cast<double>(kMostElements), value, "Range: more than ", kMostElements, " numbers");
+      check(count <= static_cast<double>(kMostElements));
       auto n = static_cast<int64_t>(count);
-      if (!is_floating(in[0]->dtype())) {
-        int64_t first = int_of(in[0], who), step = int_of(in[2], who);
-        std::vector<int64_t> v;
-        for (int64_t i = 0; i < n; ++i) v.push_back(checked_add(first, checked_mul(i, step)));
-        return {cast(int_array(v), in[0]->dtype())};
-      }
       std::vector<double> v;
       for (int64_t i = 0; i < n; ++i) v.push_back(start + static_cast<double>(i) * delta);
       return {real_array(v, Shape{n}, in[0]->dtype())};

@@ -148,13 +148,12 @@ float overlap(const Box& a, const Box& b) {
 void suppress(const NmsAttrs& a, Call& c) {
   const Buffer &boxes = c.in[0], &scores = c.in[1];
   int64_t batch = scores.dim(0), classes = scores.dim(1), n = scores.dim(2);
-  auto number = [&](int i, float otherwise) {
-    const Buffer& b = c.in[static_cast<size_t>(i)];
-    if (!b.present() || b.size == 0) return otherwise;
-    return b.dtype == DType::int64 ? static_cast<float>(*b.as<int64_t>()) : *b.as<float>();
+  auto number = [&]<class T>(size_t i, T otherwise) {
+    const Buffer& b = c.in[i];
+    return b.present() && b.size > 0 ? *b.as<T>() : otherwise;
   };
-  auto most = static_cast<int64_t>(number(2, 0));
-  float limit = number(3, 0), least = number(4, -INFINITY);
+  int64_t most = number(2, int64_t{0});  // often the largest number that there is
+  float limit = number(3, 0.0F), least = number(4, -INFINITY);
   std::vector<int64_t> chosen;
   for (int64_t i = 0; i < batch; ++i)
     for (int64_t k = 0; k < classes; ++k) {
