@@ -89,20 +89,35 @@ void BlockedPlan::lay_taps() {
   planes.clear();
   taps.clear();
   int64_t least[2] = {0, 0}, most[2] = {0, 0};
-  for (int64_t t = 0; t < lists.taps; ++t) {
-    const int64_t k[2] = {t / s.kernel[1], t % s.kernel[1]};
-    BlockedTap tap{};
-    BlockedPlane plane{};
-    for (int axis = 0; axis < 2; ++axis) {
-      const int64_t shift = k[axis] * s.dilation[axis] - s.pad[axis];
-      tap.offset[axis] = axis == 1 && flat ? 0 : floor_div(shift, s.stride[axis]);
-      plane.start[axis] = shift - tap.offset[axis] * s.stride[axis];
-      least[axis] = t == 0 ? tap.offset[axis] : std::min(least[axis], tap.offset[axis]);
-      most[axis] = t == 0 ? tap.offset[axis] : std::max(most[axis], tap.offset[axis]);
+  // Axis by axis, as kernels may have many taps: planes are all pairs of their starts.
+  std::vector<int64_t> offsets[2], starts[2], places[2];
+  for (int axis = 0; axis < 2; ++axis) {
+    for (int64_t k = 0; k < s.kernel[axis]; ++k) {
+      const int64_t shift = k * s.dilation[axis] - s.pad[axis];
+      const int64_t offset = axis == 1 && flat ? 0 : floor_div(shift, s.stride[axis]);
+      const int64_t start = shift - offset * s.stride[axis];
+      least[axis] = k == 0 ? offset : std::min(least[axis], offset);
+      most[axis] = k == 0 ? offset : std::max(most[axis], offset);
+      const auto place = std::find(starts[axis].begin(), starts[axis].end(), start) - starts[axis].begin();
+      if (place == static_cast<int64_t>(starts[axis].size())) starts[axis].push_back(start);
+      offsets[axis].push_back(offset);
+      places[axis].push_back(place);
     }
-    tap.plane = std::find(planes.begin(), planes.end(), plane) - planes.begin();
-    if (tap.plane == static_cast<int64_t>(planes.size())) planes.push_back(plane);
-    taps.push_back(tap);
+  }
+  for (const int64_t down : starts[0]) {
+    for (const int64_t across : starts[1]) {
+      BlockedPlane plane{};
+      plane.start[0] = down, plane.start[1] = across;
+      planes.push_back(plane);
+    }
+  }
+  for (size_t y = 0; y < offsets[0].size(); ++y) {
+    for (size_t x = 0; x < offsets[1].size(); ++x) {
+      BlockedTap tap{};
+      tap.offset[0] = offsets[0][y], tap.offset[1] = offsets[1][x];
+      tap.plane = places[0][y] * static_cast<int64_t>(starts[1].size()) + places[1][x];
+      taps.push_back(tap);
+    }
   }
   // The smallest offset becomes 0, and the planes start there.
   for (int axis = 0; axis < 2; ++axis) {
