@@ -93,12 +93,12 @@ class Timer {
  public:
   Timer(uint32_t part, Kind kind, const char* name, uint64_t id = 0) noexcept : on_(on(part)) {
     if (on_) [[unlikely]]
-      new (&event_) Event{.kind = kind, .begin = now(), .name = name, .id = id};
+      new (&event) Event{.kind = kind, .begin = now(), .name = name, .id = id};
   }
   ~Timer() {
     if (on_) [[unlikely]] {
-      event_.end = now();
-      record(event_);
+      event.end = now();
+      record(event);
     }
   }
   Timer(const Timer&) = delete;
@@ -107,7 +107,7 @@ class Timer {
  private:
   const bool on_;
   union {  // not even cleared while off
-    Event event_;
+    Event event;
   };
 };
 

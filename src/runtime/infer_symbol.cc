@@ -34,7 +34,7 @@ class Inference {
       case SymbolNode::Kind::captured: return variable(n);
       case SymbolNode::Kind::constant:
         found.nodes[&n] = {n.value->sig()};
-        values_[&n] = {n.value};
+        values[&n] = {n.value};
         return;
       case SymbolNode::Kind::call: return call(n);
       case SymbolNode::Kind::function: return function(n);
@@ -42,7 +42,7 @@ class Inference {
     }
   }
   InferredSigs found;
-  std::unordered_map<const SymbolNode*, std::vector<Val>> values_;  // elements that are known without any data
+  std::unordered_map<const SymbolNode*, std::vector<Val>> values;  // elements that are known without any data
 
  private:
   void variable(const SymbolNode& n) {
@@ -130,8 +130,8 @@ class Inference {
     else out = n.function->infer(in);
   }
   Val known_value(const SymbolRef& r) const {
-    auto it = r ? values_.find(r.node.get()) : values_.end();
-    return it == values_.end() ? Val() : it->second[static_cast<size_t>(r.output)];
+    auto it = r ? values.find(r.node.get()) : values.end();
+    return it == values.end() ? Val() : it->second[static_cast<size_t>(r.output)];
   }
   /// Sizes may follow from elements: a call of such an operator, or of any on elements that are known, is made on them.
   bool needs_values(const SymbolNode& n) const {
@@ -157,7 +157,7 @@ class Inference {
       throw;
     }
     auto& out = found.nodes[&n];
-    std::vector<Val>& kept = values_[&n];
+    std::vector<Val>& kept = values[&n];
     kept.resize(out.size());
     for (size_t k = 0; k < y.size() && k < out.size(); ++k) {
       out[k] = y[k].sig();
@@ -192,13 +192,13 @@ InferredSigs infer_sigs(std::span<const SymbolRef> heads, const std::unordered_m
   for (int round = 0; round < 8; ++round) {
     Inference next(given, true);
     next.found = inference.found;
-    next.values_ = inference.values_;
+    next.values = inference.values;
     for (SymbolNode* n : nodes) {
       if (n->is_input() && next.found.nodes.contains(n)) continue;
       next.visit(*n);
     }
     inference.found = std::move(next.found);
-    inference.values_ = std::move(next.values_);
+    inference.values = std::move(next.values);
     size_t now = 0;
     for (SymbolNode* n : nodes)
       for (const Sig& s : inference.found.nodes[n]) now += !known(s);
