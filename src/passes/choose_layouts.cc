@@ -167,7 +167,7 @@ class Layouts {
     for (int i = 0; i < n; ++i) {
       auto& list = readers[static_cast<size_t>(i)];
       std::ranges::sort(list);
-      list.erase(std::ranges::unique(list).begin(), list.end());
+      list.erase(std::unique(list.begin(), list.end()), list.end());
       if (!list.empty())
         cut.value(i, list, 8.0 * static_cast<double>(old().nodes[static_cast<size_t>(i)].out[0].shape.size()));
     }
