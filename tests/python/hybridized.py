@@ -72,10 +72,13 @@ def _compared(block, args, kwargs):
     out = _graph(block, args, kwargs)
     assert _core.random_state() == drawn, f"{type(block).__name__} draws other random numbers"
     pairs = list(zip(arrays_in(out, []), arrays_in(expected, []), strict=True))
+    # Graphs for prediction may convolve pictures by another algorithm, each with an error against the sums in float64.
+    other_algorithm = not autograd.is_training() and any(
+        p._single is not None and p._single.ndim == 4 for p in block._collect_params_with_prefix().values())
     for got, wanted in [(a.asnumpy(), b.asnumpy()) for a, b in pairs] + list(zip([s.asnumpy() for s in states], updated)):
         assert got.dtype == wanted.dtype and got.shape == wanted.shape
-        scale = max(1.0, float(onp.abs(wanted).max(initial=0)))  # a graph may convolve by another algorithm
-        onp.testing.assert_allclose(got, wanted, rtol=1e-5 if wanted.dtype != onp.float16 else 1e-2, atol=5e-6 * scale)
+        atol = max(1e-6, 5e-6 * float(onp.abs(wanted).max(initial=0))) if other_algorithm else 1e-6
+        onp.testing.assert_allclose(got, wanted, rtol=1e-5 if wanted.dtype != onp.float16 else 1e-2, atol=atol)
     return out
 
 
