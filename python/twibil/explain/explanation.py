@@ -108,6 +108,9 @@ class Graph:
             names.append("?" if e is None else self.label(e[0]) if plain else f"%{e[0]}")
         return print_formula(n["formula"], names)
 
+    def input_bytes(self) -> int:
+        return sum(self.bytes_of((a, 0)) for a in self.arguments if a >= 0)
+
     def eager_bytes(self) -> tuple[int, int]:
         """Bytes of the same program run operator by operator: when every value is kept (as by a variable of its own),
         and at the worst moment when each is dropped after its last reader."""
@@ -118,7 +121,7 @@ class Graph:
             if i not in needed:
                 needed.add(i)
                 stack += [e[0] for e in self.nodes[i]["inputs"] if e is not None]
-        inputs = sum(self.bytes_of((a, 0)) for a in self.arguments if a >= 0)
+        inputs = self.input_bytes()
         last: dict = {}
         for i, n in enumerate(self.nodes):
             for e in n["inputs"] if i in needed else ():

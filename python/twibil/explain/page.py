@@ -56,7 +56,8 @@ def _memory(e) -> str:
     lines = "".join(f"<div>{clean(line)}</div>" for line in memory_lines(e))
     return (f'<h2>Bytes</h2><div class="scroll">{memory_chart(e)}</div><details><summary>in figures</summary>'
             f'<div class="signature">{lines}</div></details>'
-            '<p class="hint">The left part of each bar is inputs and results, which every way needs.</p>')
+            '<p class="hint">The left part of each bar is inputs and results; those of a plan include weights that were '
+            'laid out for its kernels.</p>')
 
 
 def _table(rows, head, right=()) -> str:
